@@ -26,8 +26,8 @@ from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.measures import Measure, MeasureField
-from loopdyn.model.tolerances import Tolerance, ToleranceField
 from loopdyn.model.points import NamedPoint, PointField, resolve_points
+from loopdyn.model.tolerances import Tolerance, ToleranceField
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest

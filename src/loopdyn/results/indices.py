@@ -49,8 +49,8 @@ def linear_contributions(names: Sequence[str], x: Array, y: Array) -> pandas.Dat
 def sobol_indices(names: Sequence[str], values: Array) -> pandas.DataFrame:
     """First-order and total Sobol indices from values at the designs A, B, and A with column j of B.
 
-    Estimators of Saltelli et al. (2010), table 2: (b) for first-order, (f, Jansen) for total indices; standard errors by
-    bootstrap.
+    Estimators of Saltelli et al. (2010), table 2: (b) for first-order, (f, Jansen) for total indices; standard
+    errors by bootstrap.
     """
     import pandas as pd
 

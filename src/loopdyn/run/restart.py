@@ -92,6 +92,7 @@ def description(
 
 
 def installed_version() -> str:
+    """Version of loopdyn; "unknown" if it is not installed."""
     try:
         return version("loopdyn")
     except PackageNotFoundError:  # not installed, but on the path

@@ -225,8 +225,10 @@ def _group(system: System, load: tuple[str, str]) -> tuple[int, ...]:
 def _compiled(system: System, column: Column) -> Column:
     """Column with its unit; raises if its formula is wrong."""
     made = compiled(system, column)
-    names = parse(column.text, with_terms=True).names
-    return replace(column, unit=made.unit, fixed=not names & system.mechanism.parameters.keys())
+    fixed = column.text not in system.measures  # which know their parameters, and are compiled with every system
+    if fixed:
+        fixed = not parse(column.text, with_terms=True).names & system.mechanism.parameters.keys()
+    return replace(column, unit=made.unit, fixed=fixed)
 
 
 def compiled(system: System, column: Column) -> CompiledMeasure:
@@ -236,4 +238,4 @@ def compiled(system: System, column: Column) -> CompiledMeasure:
     return compiled_formula(system, column.text, f"measure '{column.name}'")
 
 
-__all__ = ["Column", "Over", "REDUCTIONS", "columns_of", "compiled"]
+__all__ = ["REDUCTIONS", "Column", "Over", "columns_of", "compiled"]

@@ -228,7 +228,7 @@ def _sobol(count: int, size: int, seed: int) -> Array:
     from scipy.stats import qmc
 
     if count & (count - 1):
-        near = 2 ** int(round(np.log2(count)))
+        near = 2 ** round(float(np.log2(count)))
         raise LoopdynError(f"{count} samples of a Sobol sequence are not balanced. Give a power of two: {near}.")
     return np.asarray(qmc.Sobol(size, scramble=True, seed=seed).random(count))
 
@@ -246,7 +246,7 @@ def _numbers(name: str, given: Any) -> Array:
 def designs_of(mechanism: Mechanism, given: Any, count: int | None, method: Method | None, seed: int | None) -> Designs:
     """Designs from the argument of :func:`loopdyn.study`, complete and checked for a mechanism."""
     given = dict(mechanism.tolerances) if given is None else given
-    if given == {}:
+    if isinstance(given, Mapping) and not given:
         raise LoopdynError(
             f"'{mechanism.name}' has no tolerances, and no designs are given. Give designs, or add to the model: "
             "tolerances: {crank: ± 0.05}."

@@ -152,8 +152,8 @@ def pool_of(executor: Any, workers: int | None, *, compiled: bool) -> Pool:
         if "://" in executor:
             return Dask(*_client(executor, workers))
         raise LoopdynError(
-            f"there is no executor '{executor}'. {nearest(executor, KINDS)} The address of a Dask scheduler begins with "
-            "tcp:// or tls://."
+            f"there is no executor '{executor}'. {nearest(executor, KINDS)} The address of a Dask scheduler begins "
+            "with tcp:// or tls://."
         )
     if workers is not None:
         raise LoopdynError("workers are those of the executor that is given. Leave workers out.")
@@ -162,8 +162,8 @@ def pool_of(executor: Any, workers: int | None, *, compiled: bool) -> Pool:
     if hasattr(executor, "get_executor"):
         return Dask(executor)
     raise LoopdynError(
-        f"executor is {executor!r}. Give 'threads', 'processes', 'dask', the address of a Dask scheduler, a Dask client, "
-        "or an executor of concurrent.futures."
+        f"executor is {executor!r}. Give 'threads', 'processes', 'dask', the address of a Dask scheduler, a Dask "
+        "client, or an executor of concurrent.futures."
     )
 
 

@@ -1,8 +1,8 @@
 """Store of a study: a folder with finished designs, from which a study that was killed goes on.
 
-``study.json`` describes the study, ``sessions.json`` lists who worked on it, and ``parts/part_000001.nc`` and so on hold
-finished designs, each file put in place by an atomic rename. A process that is killed at any moment leaves complete
-parts behind, and perhaps a file with ``.part`` in its name, which is ignored. A part ends in a checksum of its content
+``study.json`` describes the study, ``sessions.json`` lists who worked on it, and ``parts/part_000001.nc`` and so on
+hold finished designs, each file put in place by an atomic rename. A process that is killed at any moment leaves
+complete parts behind, and perhaps a file with ``.part`` in its name, which is ignored. A part ends in a checksum of its content
 and of the description; a damaged one is set aside with a warning, and its designs are computed again.
 """
 
@@ -59,21 +59,27 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str], wanted: Mapping[str, Any]):
         self.folder = Path(folder)
-        text = json.dumps({"format": FORMAT, **wanted}, indent=1, sort_keys=True)
+        text = json.dumps({"format": FORMAT, **wanted})
         with in_words(self.folder):
             (self.folder / PARTS).mkdir(parents=True, exist_ok=True)
             self._lock = self._locked()
-            is_new = not (self.folder / DESCRIPTION).exists()
-        if is_new and any((self.folder / PARTS).iterdir()):
-            raise self._refusal(f"has parts, but no {DESCRIPTION} that describes their study")
-        if is_new:
-            write(self.folder / DESCRIPTION, text)
-            self.description = json.loads(text)
-        else:
-            self.description = self._compared(json.loads(text))
+        try:
+            self.description = self._described(json.loads(text))
+        except BaseException:
+            self._lock.close()
+            raise
         identity = {k: v for k, v in self.description.items() if k not in ONLY_NOTED}
         self._identity = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).digest()
         self.count = 0  # number of the last part
+
+    def _described(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """Description in the folder, which is written if there is none; a folder of another study is refused."""
+        if (self.folder / DESCRIPTION).exists():
+            return self._compared(wanted)
+        if any((self.folder / PARTS).iterdir()):
+            raise self._refusal(f"has parts, but no {DESCRIPTION} that describes their study")
+        write(self.folder / DESCRIPTION, json.dumps(wanted, indent=1, sort_keys=True))
+        return wanted
 
     def _locked(self) -> IO[bytes]:
         """Lock of the folder, which is released when this process ends, in whatever way."""
