@@ -71,6 +71,7 @@ from .run.simulate import simulate as simulate
 from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
 from .studies.study import study as study
+from .studies.tolerance import tolerance as tolerance
 from .studies.variants import variants as variants
 from .system.system import State as State
 from .system.system import System as System

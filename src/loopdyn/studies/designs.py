@@ -66,16 +66,22 @@ class Designs:
     def __len__(self) -> int:
         return len(self.values)
 
-    def filled(self, mechanism: Mechanism) -> Designs:
-        """Designs with the values of the model where they keep them; raises if they do not fit the model."""
+    def filled(self, mechanism: Mechanism, offsets: Sequence[str] = ()) -> Designs:
+        """Designs with the values of the model where they keep them; raises if they do not fit the model.
+
+        The last columns are those of `offsets`, of pins.
+        """
         known = mechanism.parameters
-        unknown = [name for name in self.names if name not in known]
+        own = self.names[: len(self.names) - len(offsets)]
+        if list(self.names[len(own) :]) != list(offsets):
+            raise LoopdynError(f"with clearances the last columns of the designs are {', '.join(offsets)}. Add them.")
+        unknown = [name for name in own if name not in known]
         if unknown:
             hint = nearest(unknown[0], known) if known else "Give the model parameters first."
             raise LoopdynError(f"'{unknown[0]}' of the designs is not a parameter of '{mechanism.name}'. {hint}")
         values = self.values
         if np.isnan(values).any():
-            nominal = mechanism.resolver().parameters
+            nominal = {**mechanism.resolver().parameters, **dict.fromkeys(offsets, 0.0)}
             values = np.where(np.isnan(values), [nominal[name] for name in self.names], values)
         if not np.isfinite(values).all():
             k, j = np.argwhere(~np.isfinite(values))[0].tolist()
@@ -243,8 +249,15 @@ def _numbers(name: str, given: Any) -> Array:
 # ------------------------------------------------------------------------------------- argument of a study
 
 
-def designs_of(mechanism: Mechanism, given: Any, count: int | None, method: Method | None, seed: int | None) -> Designs:
-    """Designs from the argument of :func:`loopdyn.study`, complete and checked for a mechanism."""
+def designs_of(
+    mechanism: Mechanism,
+    given: Any,
+    count: int | None,
+    method: Method | None,
+    seed: int | None,
+    pins: tuple[str, ...] = (),
+) -> Designs:
+    """Designs from the argument of :func:`loopdyn.study`, complete and checked for a mechanism; `pins` have offsets."""
     given = dict(mechanism.tolerances) if given is None else given
     if isinstance(given, Mapping) and not given:
         raise LoopdynError(
@@ -261,7 +274,7 @@ def designs_of(mechanism: Mechanism, given: Any, count: int | None, method: Meth
         found = grid(given)
     else:
         found = table(given)
-    return found.filled(mechanism)
+    return found.filled(mechanism, [f"{pin} clearance {k}" for pin in pins for k in (1, 2)])
 
 
 def _sampled(

@@ -33,6 +33,7 @@ from loopdyn.integrators.dependence import moves_by_itself
 from loopdyn.interrupts import Stop
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
+from loopdyn.studies.clearance import displaced
 from loopdyn.studies.columns import REDUCTIONS, Column, Over, compiled
 from loopdyn.studies.rollout_runner import Runner, Task
 from loopdyn.studies.rollout_samples import RolloutSamples
@@ -79,6 +80,7 @@ class Job:
     rtol: float = 1e-8
     atol: float | None = None
     tolerance: float | tuple[float, float] | None = None
+    clearances: tuple[str, ...] = ()  # joints whose offsets are the last columns of the designs, two each
     paths: str = ""  # folder for the runs or drives themselves; empty: they are not kept
 
 
@@ -118,7 +120,7 @@ class Evaluator:
         """Numbers of a design from the values of its parameters; None if the user stopped before it was finished."""
         begin, found = time.perf_counter(), [math.nan] * len(self.job.columns)
         try:
-            system = with_parameters(self.job.system, dict(zip(self.job.parameters, values, strict=True)))
+            system = self._system(values)
             status, reason = self._evaluate(system, found, index)
         except AssemblyError as error:
             status, reason = NOT_ASSEMBLED, str(error)
@@ -129,6 +131,14 @@ class Evaluator:
         if self.stop.wanted and status == NOT_RUN:
             return None
         return Row(status, reason, found, time.perf_counter() - begin)
+
+    def _system(self, values: Sequence[float]) -> System:
+        """System of a design."""
+        job, k = self.job, len(values) - 2 * len(self.job.clearances)
+        row = dict(zip(job.parameters, values[:k], strict=True))
+        if job.clearances:
+            return displaced(job.system, job.clearances, row, values[k:])
+        return with_parameters(job.system, row)
 
     def _evaluate(self, system: System, found: list[float], index: int) -> tuple[int, str]:
         of = {"run": self._run, "drive": self._drive, "equilibrium": self._equilibrium, "pose": self._pose}
@@ -186,25 +196,32 @@ class Evaluator:
 
     def _equilibrium(self, system: System, found: list[float], index: int) -> tuple[int, str]:
         rest = equilibrium(system)
-        return self._fill(found, lambda column: self._at_state(system, rest.state, column, np.zeros(system.nv)), rest)
+        values = self._at_state(system, rest.state, None, np.zeros(system.nv))
+        return self._fill(found, lambda column: values[column.name], rest)
 
     def _pose(self, system: System, found: list[float], index: int) -> tuple[int, str]:
-        poses: dict[tuple[str, float] | None, State] = {}
+        values: dict[tuple[str, float] | None, dict[str, float]] = {}
 
         def value(column: Column) -> float:
-            if column.at not in poses:
-                q = None if column.at is None else dict([column.at])
-                poses[column.at] = assemble(system, q=q, tolerance=self.job.tolerance)
-            return self._at_state(system, poses[column.at], column)
+            at = column.at
+            if at not in values:
+                q = None if at is None else dict([at])
+                state = assemble(system, q=q, tolerance=self.job.tolerance)
+                values[at] = self._at_state(system, state, at)
+            return values[at][column.name]
 
         first = None
         if any(column.function is not None for column in self.job.columns):
-            first = poses[None] = assemble(system, tolerance=self.job.tolerance)
+            first = assemble(system, tolerance=self.job.tolerance)
         return self._fill(found, value, first)
 
-    def _at_state(self, system: System, state: State, column: Column, a: Array | None = None) -> float:
-        made = self._formula(system, column)
-        return measured_at(system.for_state(state), state, {column.name: made}, a)[column.name]
+    def _at_state(
+        self, system: System, state: State, at: tuple[str, float] | None, a: Array | None = None
+    ) -> dict[str, float]:
+        """Values at a state of all columns that are taken there."""
+        columns = [c for c in self.job.columns if c.function is None and c.at == at]
+        formulas = {c.name: self._formula(system, c) for c in columns}
+        return measured_at(system.for_state(state), state, formulas, a)
 
     # ------------------------------------------------------------------------------------------- the columns
 

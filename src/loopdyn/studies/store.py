@@ -2,8 +2,8 @@
 
 ``study.json`` describes the study, ``sessions.json`` lists who worked on it, and ``parts/part_000001.nc`` and so on
 hold finished designs, each file put in place by an atomic rename. A process that is killed at any moment leaves
-complete parts behind, and perhaps a file with ``.part`` in its name, which is ignored. A part ends in a checksum of its content
-and of the description; a damaged one is set aside with a warning, and its designs are computed again.
+complete parts behind, and perhaps a file with ``.part`` in its name, which is ignored. A part ends in a checksum of its
+content and of the description; a damaged one is set aside with a warning, and its designs are computed again.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from loopdyn.quantities.wording import unknown
 from loopdyn.results.study import Study
 from loopdyn.run.restart import content_of_system, installed_version
 from loopdyn.run.simulate import check_settings, output_grid, span_of
+from loopdyn.studies.clearance import with_clearance
 from loopdyn.studies.columns import Column, columns_of
 from loopdyn.studies.designs import Designs, Method, designs_of
 from loopdyn.studies.evaluation import Evaluator, Job, Row, processor
@@ -33,9 +34,6 @@ from loopdyn.studies.executors import Pool, pool_of
 from loopdyn.studies.scheduling import Board, Progress, Scheduler, warn_of
 from loopdyn.studies.store import Store
 from loopdyn.system.system import System
-
-if TYPE_CHECKING:
-    pass
 
 Array = NDArray[np.float64]
 POINTS = 181  # of a drive whose range gives no number
@@ -83,6 +81,7 @@ def study(
     rtol: float = ...,
     atol: float | None = ...,
     tolerance: float | tuple[float, float] | None = ...,
+    clearance: Mapping[str, float] | None = ...,
     store: str | os.PathLike[str] | None = ...,
     paths: bool = ...,
     executor: Any = ...,
@@ -93,7 +92,29 @@ def study(
 
 
 @overload
-def study(mechanism: Mechanism, designs: Any, measure: Any, *, explain: Literal[True], **options: Any) -> StudyPlan: ...
+def study(
+    mechanism: Mechanism,
+    designs: Any,
+    measure: Any,
+    *,
+    over: Any = ...,
+    samples: int | None = ...,
+    method: Method | None = ...,
+    seed: int | None = ...,
+    t_eval: ArrayLike | None = ...,
+    formulation: str | Formulation = ...,
+    integrator: str | Integrator = ...,
+    rtol: float = ...,
+    atol: float | None = ...,
+    tolerance: float | tuple[float, float] | None = ...,
+    clearance: Mapping[str, float] | None = ...,
+    store: str | os.PathLike[str] | None = ...,
+    paths: bool = ...,
+    executor: Any = ...,
+    workers: int | None = ...,
+    progress: bool | Callable[[int], object] = ...,
+    explain: Literal[True],
+) -> StudyPlan: ...
 
 
 def study(
@@ -111,6 +132,7 @@ def study(
     rtol: float = 1e-8,
     atol: float | None = None,
     tolerance: float | tuple[float, float] | None = None,
+    clearance: Mapping[str, float] | None = None,
     store: str | os.PathLike[str] | None = None,
     paths: bool = False,
     executor: Any = None,
@@ -147,6 +169,10 @@ def study(
         Of runs, as for :func:`simulate`.
     tolerance : float or (angle, length), optional
         Largest residual of redundant constraints, rad and m: see :func:`assemble`.
+    clearance : mapping, optional
+        Radial clearance of revolute joints, in the unit of length. Designs then end with two columns for each,
+        ``"B clearance 1"`` and ``"B clearance 2"``: the offset of the pin across the axis; :func:`tolerance` makes such
+        designs. Not for runs.
     store : path, optional
         Folder in which finished designs are kept. Called again with the same arguments, the study continues with those
         that are missing; with another model, designs, measures or settings the folder is refused.
@@ -177,10 +203,12 @@ def study(
     >>> found.data["status"].values.tolist(), found.data["bearing"].attrs["units"]
     (['finished', 'finished'], 'N')
     """
-    table = designs_of(mechanism, designs, samples, method, seed)
+    pins = with_clearance(mechanism, clearance or {})
+    table = designs_of(mechanism, designs, samples, method, seed, tuple(pins))
     settings = {"rtol": rtol, "atol": atol, "tolerance": tolerance, "t_eval": t_eval}
     job = job_of(mechanism.compile(), table, measure, over, formulation, integrator, settings)
     job = _with_paths(job, store, paths)
+    job = _with_pins(job, pins)
     board, kept = Board(len(table), len(job.columns)), None
     try:
         if store is not None:
@@ -363,6 +391,16 @@ def _of_drive(job: Job, over: Mapping[str, Any], measure: Any) -> Job:
     return replace(job, over="drive", columns=columns, times=values, input=label)
 
 
+def _with_pins(job: Job, pins: Mapping[str, float]) -> Job:
+    """Job whose last columns of designs are offsets of pins."""
+    if not pins:
+        return job
+    if job.over == "run":
+        raise LoopdynError("clearances are offsets of poses: over a run a pin moves in its hole. Give another over=.")
+    kept = job.parameters[: len(job.parameters) - 2 * len(pins)]
+    return replace(job, parameters=kept, clearances=tuple(pins))
+
+
 def _with_paths(job: Job, store: Any, paths: bool) -> Job:
     if not paths:
         return job
@@ -394,6 +432,7 @@ def description(mechanism: Mechanism, job: Job, table: Designs, settings: Mappin
         "parameters": list(table.names),
         "count": len(table),
         "measure": [[*map(_plain, c.description), _function(c)] for c in job.columns],
+        "clearance": list(job.clearances),
         "over": [job.over, job.input, list(job.span), content_digest(job.times)],
         "settings": [repr(job.method), repr(job.integrator), repr(job.rtol), repr(job.atol), repr(job.tolerance)],
         "paths": bool(job.paths),
