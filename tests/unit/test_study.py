@@ -468,3 +468,43 @@ def test_memory_of_the_driver_does_not_grow_with_what_a_design_computes():
     assert board.done == n
     assert size < 20e6
     assert time.perf_counter() - begin < 5.0
+
+
+# ---------------------------------------------------------------------------------------------- the command
+
+
+def test_the_commands_print_what_python_finds(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from loopdyn.app.cli import app
+
+    file = tmp_path / "slider.yaml"
+    m = triangle()
+    m.tolerances = {"a": ld.designs.Tolerance("± 0.1"), "b": ld.designs.Tolerance("± 0.2 normal")}
+    m.save(file)
+
+    def call(*arguments, code=0):
+        result = CliRunner().invoke(app, [str(x) for x in arguments])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    found = json.loads(
+        call("study", file, "-m", "x: x(C) at A=60", "--vary", "a=38:42:3", "--limit", "x=:117", "--json")
+    )
+    exact = stroke(np.array([38.0, 40.0, 42.0]), 100.0, np.radians(60))
+    assert [row["x"] for row in found["designs"]] == pytest.approx(exact, rel=1e-9)
+    assert found["yield"]["within"] == int(np.sum(exact <= 117))
+    assert "3 designs of a" in call("study", file, "-m", "x(C)", "--vary", "a=38,40,42")
+    assert "about" in call("study", file, "-m", "x(C)", "--vary", "a=38,40,42", "--explain")
+    csv = tmp_path / "t.csv"
+    text = call("study", file, "-m", "smallest(x(C))", "--drive", "A=0:180:19", "--samples", 5, "--csv", csv)
+    assert "5 designs of a, b" in text
+    assert len(pd.read_csv(csv)) == 5
+    found = json.loads(call("tolerance", file, "-m", "x: x(C) at A=60", "--samples", 20, "--json"))
+    slope = 0.5 - 40 * 0.75 / np.sqrt(100**2 - 1200)  # of a cos + sqrt(b2 - a2 sin2) by a
+    assert found["contributions"][0]["slope"] == pytest.approx(slope, rel=1e-5)
+    assert "of the variance" in call("tolerance", file, "-m", "x(C) at A=60", "--samples", 20, "--clearance", "B=0.01")
+    assert "Did you mean 'a'" in call("study", file, "-m", "x(C)", "--vary", "aa=1,2", code=1)
+    assert "NAME=LOW:HIGH" in call("study", file, "-m", "x(C)", "--limit", "x", code=2)

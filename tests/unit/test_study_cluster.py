@@ -161,6 +161,7 @@ def test_the_cluster_of_this_machine_gives_the_serial_numbers(serial):
     same(study(executor="dask", workers=2), serial)
 
 
-def test_a_cluster_that_is_not_there_is_told_in_words():
-    with pytest.raises(ld.LoopdynError, match="no Dask scheduler at tcp://127.0.0.1:1"):
+def test_a_cluster_that_is_not_there_is_told_in_words(monkeypatch):
+    monkeypatch.setattr("loopdyn.studies.executors.PATIENCE", 1.0)
+    with pytest.raises(ld.LoopdynError, match=r"no Dask scheduler at tcp://127.0.0.1:1"):
         ld.study(ld.library.four_bar(), {"crank": [0.3]}, "D", executor="tcp://127.0.0.1:1", progress=False)

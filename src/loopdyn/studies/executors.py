@@ -14,6 +14,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.quantities.wording import nearest
 
 KINDS = ("threads", "processes", "dask")
+PATIENCE = 20.0  # seconds to wait for a scheduler
 DYING = "KilledWorker"  # Dask's error about a task during which several workers died
 
 
@@ -187,7 +188,7 @@ def _client(address: str, workers: int | None) -> tuple[Any, tuple[Any, ...]]:
     if workers is not None:
         raise LoopdynError("workers are those of the cluster. Leave workers out.")
     try:
-        client = _distributed().Client(address, timeout=20)
+        client = _distributed().Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         raise LoopdynError(
             f"there is no Dask scheduler at {address}: {error}. Start it, or give its address."
