@@ -485,14 +485,14 @@ def test_the_commands_print_what_python_finds(tmp_path):
     m.tolerances = {"a": ld.designs.Tolerance("± 0.1"), "b": ld.designs.Tolerance("± 0.2 normal")}
     m.save(file)
 
+    at = "-m", "x: x(C) at A=60"
+
     def call(*arguments, code=0):
         result = CliRunner().invoke(app, [str(x) for x in arguments])
         assert result.exit_code == code, result.output
         return result.output
 
-    found = json.loads(
-        call("study", file, "-m", "x: x(C) at A=60", "--vary", "a=38:42:3", "--limit", "x=:117", "--json")
-    )
+    found = json.loads(call("study", file, *at, "--vary", "a=38:42:3", "--limit", "x=:117", "--json"))
     exact = stroke(np.array([38.0, 40.0, 42.0]), 100.0, np.radians(60))
     assert [row["x"] for row in found["designs"]] == pytest.approx(exact, rel=1e-9)
     assert found["yield"]["within"] == int(np.sum(exact <= 117))

@@ -22,7 +22,7 @@ Measures = Annotated[
         "--measure",
         "-m",
         metavar="[NAME:] WHAT",
-        help="'toe: peak(C.fx)', 'coupler P at A=60', 'peak loads'; repeatable.",
+        help="'toe: peak(C.fx)', 'P at A=60', 'peak loads'; repeatable.",
     ),
 ]
 Limits = Annotated[
@@ -34,7 +34,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the samples.")]
 Processes = Annotated[bool, typer.Option("--processes", help="Compute in processes instead of threads.")]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler, tcp://..., or 'local' for a new one."),
+    typer.Option("--cluster", metavar="ADDRESS", help="Dask scheduler, or 'local' for a new one."),
 ]
 Workers = Annotated[int | None, typer.Option("--workers", help="Number of threads or processes.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write a row per design to this file.")]
@@ -64,9 +64,7 @@ def study(
     workers: Workers = None,
     csv: Csv = None,
     output: Output = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print number, time and size; compute one design.")
-    ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print number, time and size, and stop.")] = False,
     changed: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
