@@ -235,10 +235,8 @@ class Study:
             return sobol_indices(designs.names, values)
         return linear_contributions(designs.names, designs.values[self.finished], values[self.finished])
 
-    def best(
-        self, measure: str | None = None, *, largest: bool = False, limits: Limits | None = None
-    ) -> pandas.Series[Any]:
-        """Row of the table with the smallest value of a measure.
+    def best(self, measure: str | None = None, *, largest: bool = False, limits: Limits | None = None) -> dict[str, Any]:
+        """Design with the smallest value of a measure, and its numbers: a row of :meth:`table`.
 
         Parameters
         ----------
@@ -257,7 +255,8 @@ class Study:
         if not allowed.any():
             raise LoopdynError("no finished design is within the limits. Widen them, or see .failed.")
         values = np.where(allowed, self.data[name].values * (-1.0 if largest else 1.0), np.inf)
-        return self.table().iloc[int(np.argmin(values))]
+        row = self.table().iloc[int(np.argmin(values))]
+        return {"design": row.name, **row.to_dict()}
 
     @property
     def plot(self) -> StudyPlots:
