@@ -235,7 +235,9 @@ class Study:
             return sobol_indices(designs.names, values)
         return linear_contributions(designs.names, designs.values[self.finished], values[self.finished])
 
-    def best(self, measure: str | None = None, *, largest: bool = False, limits: Limits | None = None) -> dict[str, Any]:
+    def best(
+        self, measure: str | None = None, *, largest: bool = False, limits: Limits | None = None
+    ) -> dict[str, Any]:
         """Design with the smallest value of a measure, and its numbers: a row of :meth:`table`.
 
         Parameters
