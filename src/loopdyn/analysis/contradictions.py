@@ -235,19 +235,25 @@ def within_tolerance(system: System, state: State, where: str) -> tuple[System, 
 
 
 def largest_open(pairs: Iterable[tuple[System, State]]) -> dict[str, float]:
-    """Largest residual, rad or m, of each row that systems leave open at their states."""
+    """Largest residual of each row that systems leave open at their states, in declared units."""
     found: dict[str, float] = {}
     for system, state in pairs:
         if system.tolerated is not None and system.exact is not None:
-            phi = dict(zip(system.constraint_rows, np.abs(terms(system.exact, state).phi), strict=True))
+            units = np.array([system.units.factor(d) for d in system.row_dimensions])
+            phi = dict(zip(system.constraint_rows, np.abs(terms(system.exact, state).phi) / units, strict=True))
             found |= {row: max(found.get(row, 0.0), float(phi[row])) for row in system.tolerated.rows}
     return found
 
 
-def said_open(residuals: Mapping[str, float]) -> str:
-    """Rows that are left open, in words."""
-    rows = ", ".join(f"{row} by {x:.2g}" for row, x in residuals.items() if x > ROUNDING)
-    return f"left open within the tolerance (rad or m): {rows or 'none by more than rounding'}"
+def said_open(system: System, residuals: Mapping[str, float]) -> str:
+    """Rows that are left open by residuals in declared units, in words."""
+    of = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    rows = ", ".join(
+        f"{row} by {x:.2g} {system.units.symbol(of[row])}"
+        for row, x in residuals.items()
+        if x * system.units.factor(of[row]) > ROUNDING
+    )
+    return f"left open within the tolerance: {rows or 'none by more than rounding'}"
 
 
 # ---------------------------------------------------------------------------------- changes of dimensions

@@ -96,7 +96,7 @@ class Uses:
     def springs(self) -> None:
         """Forces on joints, and all results of a run."""
         m = ld.library.four_bar()
-        m.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
+        m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1.0, damping=0.1))
         sprung = m.compile()
         at = sprung.state()
         ld.reactions(sprung, at)

@@ -283,16 +283,16 @@ class Mechanism(BaseModel):
         self.joints[name] = _named(type(joint), data, f"joint '{name}'")
         return name
 
-    def add_force(self, force: Force, name: str | None = None) -> str:
-        """Add a force; its name is given here or with the force, or made from its type.
+    def add_force(self, name: str | None, force: Force) -> str:
+        """Add a force; a name None is that given with the force, or one made from its type.
 
         Examples
         --------
         >>> from loopdyn.forces import AppliedForce
         >>> m = Mechanism("m")
         >>> b = m.add_body("b", Inertia.sphere(mass=1.0, radius=0.1))
-        >>> m.add_force(AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
-        'applied_1'
+        >>> m.add_force("push", AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
+        'push'
         """
         name = name or force.name
         if name is None:
@@ -315,7 +315,7 @@ class Mechanism(BaseModel):
         'drive'
         """
         given = {k: v for k, v in (("torque", torque), ("force", force)) if v is not None}
-        return self.add_force(_named(Motor, {"joint": joint, **given}, f"force '{name}'"), name)
+        return self.add_force(name, _named(Motor, {"joint": joint, **given}, f"force '{name}'"))
 
     def add_constraint(self, name: str, constraint: Constraint) -> str:
         """Add a constraint: a distance, a guided point, a slot, rolling, or a relation of joint coordinates.
@@ -444,7 +444,9 @@ class Mechanism(BaseModel):
             raise ModelError(
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
-        self.parameters = {**self.parameters, **parameters}
+        before = self.parameters
+        self.parameters = dict(parameters)  # the new ones are checked, the others have been
+        self.__dict__["parameters"] = {**before, **self.parameters}
 
     def snapshot(self) -> Mechanism:
         """Copy that later changes of this mechanism do not reach; parts that nobody can change are shared."""

@@ -135,7 +135,7 @@ def variants(
     every : float, optional
         Seconds between outputs, from which peaks are taken.
     tolerance : float or (angle, length), optional
-        Largest residual of redundant constraints, rad and m: see :func:`loopdyn.assemble`.
+        Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     **options
         Options of :func:`loopdyn.simulate`.
 
