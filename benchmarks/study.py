@@ -25,7 +25,10 @@ import loopdyn as ld
 DESIGNS, SPAN, STEPS = 500, 1.0, 1000
 BESIDE = 1.0  # ms, goal
 EFFICIENCY = 1 / (2 * 0.85)  # goal: time on two workers over that on one
-VARIED = {"crank": (0.28, 0.32), "g": (9.0, 10.0)}  # a length, so that the geometry changes; a load, so that it does not
+VARIED = {
+    "crank": (0.28, 0.32),
+    "g": (9.0, 10.0),
+}  # a length, so that the geometry changes; a load, so that it does not
 
 _DESCRIBED: list[tuple[Any, np.ndarray, np.ndarray]] = []
 

@@ -454,7 +454,7 @@ def test_runs_are_kept_on_request(tmp_path):
 
 def test_memory_of_the_driver_does_not_grow_with_what_a_design_computes():
     from loopdyn.studies.scheduling import Board
-    from loopdyn.studies.store import Part
+    from loopdyn.studies.store import FinishedDesigns
 
     n, m = 100_000, 20
     begin = time.perf_counter()
@@ -462,7 +462,9 @@ def test_memory_of_the_driver_does_not_grow_with_what_a_design_computes():
     for k in range(0, n, 1000):
         designs = np.arange(k, k + 1000)
         board.put(
-            Part(designs, np.zeros((1000, m)), np.full(1000, 5, np.int8), np.zeros(1000), ["why " + str(k)] * 1000)
+            FinishedDesigns(
+                designs, np.zeros((1000, m)), np.full(1000, 5, np.int8), np.zeros(1000), ["why " + str(k)] * 1000
+            )
         )
     size = board.values.nbytes + board.status.nbytes + board.seconds.nbytes
     assert board.done == n

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
 from loopdyn.errors import LoopdynError
-from loopdyn.quantities.units import Spec
+from loopdyn.quantities.units import Resolver, Spec
+from loopdyn.quantities.wording import nearest
 
 Array = NDArray[np.float64]
 Kind = Literal["uniform", "normal", "truncated"]
@@ -92,6 +94,14 @@ def _shorthand(value: Any) -> Any:
 ToleranceField = Annotated[Tolerance, BeforeValidator(_shorthand, json_schema_input_type=Tolerance | str)]
 
 
+def check_tolerances(tolerances: Mapping[str, Tolerance], parameters: Mapping[str, Any], r: Resolver) -> None:
+    """Record a problem for each tolerance of something that is no parameter."""
+    for name in tolerances:
+        if name not in parameters:
+            hint = nearest(name, parameters) if parameters else "Give the model parameters first."
+            r.problem(f"tolerance '{name}'", "there is no such parameter", hint, ("tolerances", name))
+
+
 class Band:
     """Values that a parameter may have: nominal, lowest and highest, and their distribution.
 
@@ -140,4 +150,4 @@ class Band:
         return np.asarray(self.middle + self.half / self.sigmas * shape.ppf(probability))
 
 
-__all__ = ["Band", "Tolerance", "ToleranceField", "read_tolerance"]
+__all__ = ["Band", "Tolerance", "ToleranceField", "check_tolerances", "read_tolerance"]

@@ -20,7 +20,7 @@ from loopdyn.files import WritingError
 from loopdyn.interrupts import Stop
 from loopdyn.studies.evaluation import DIED, FINISHED, STATUSES, Chunk, Job, evaluate_chunk, forget_job, offer_job
 from loopdyn.studies.executors import DYING, Pool
-from loopdyn.studies.store import Part, Store
+from loopdyn.studies.store import FinishedDesigns, Store
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Board:
         self.done = self.failed = 0
         self.stopped = ""  # why the study ended early
 
-    def put(self, part: Part) -> None:
+    def put(self, part: FinishedDesigns) -> None:
         """Keep finished designs."""
         self.values[part.designs], self.status[part.designs] = part.values, part.status
         self.seconds[part.designs] = part.seconds
@@ -60,7 +60,7 @@ class Board:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Dispatch:
     """Designs that are under way in a worker; `alone`: nothing else is, since a worker died during them."""
 
     designs: Indices
@@ -98,7 +98,7 @@ class Scheduler:
         self.key, self.home = os.urandom(8).hex(), (platform.node(), os.getpid())
         self.waiting, self.next = board.left(), 0
         self.suspects: deque[Indices] = deque()
-        self.flying: dict[Future[Chunk], Task] = {}
+        self.flying: dict[Future[Chunk], Dispatch] = {}
         self.cost, self.measured = 0.0, 0  # seconds, and the designs that took them
         self.fresh = 0  # designs that workers have finished
         self.dead = 0  # designs that were marked since workers died during them
@@ -145,12 +145,12 @@ class Scheduler:
             if self.suspects:
                 if self.flying:
                     return
-                self._send(Task(self.suspects.popleft(), alone=True))
+                self._send(Dispatch(self.suspects.popleft(), alone=True))
                 return
             if self.next >= len(self.waiting) or len(self.flying) >= AHEAD * self.pool.workers:
                 return
             size = self._size()
-            self._send(Task(self.waiting[self.next : self.next + size]))
+            self._send(Dispatch(self.waiting[self.next : self.next + size]))
             self.next += size
 
     def _size(self) -> int:
@@ -161,7 +161,7 @@ class Scheduler:
         fair = -(-left // (2 * AHEAD * self.pool.workers))  # the last chunks are small, so that all end together
         return int(np.clip(LONG * self.measured / max(self.cost, 1e-9), 1, min(MOST, max(fair, 1))))
 
-    def _send(self, task: Task) -> None:
+    def _send(self, task: Dispatch) -> None:
         rows, model = self.rows[task.designs], self.model if task.with_model else None
         try:
             future = self.pool.submit(evaluate_chunk, self.key, model, self.home, task.designs, rows)
@@ -172,7 +172,7 @@ class Scheduler:
 
     # ----------------------------------------------------------------------------------------- receiving
 
-    def _collect(self, future: Future[Chunk], task: Task) -> None:
+    def _collect(self, future: Future[Chunk], task: Dispatch) -> None:
         try:
             found = future.result()
         except BrokenExecutor as error:
@@ -188,15 +188,17 @@ class Scheduler:
                 return
             raise
         if found.lacks_model:
-            self._send(Task(task.designs, task.alone, with_model=True))
+            self._send(Dispatch(task.designs, task.alone, with_model=True))
         else:
             self._keep(found, task)
 
-    def _keep(self, found: Chunk, task: Task) -> None:
+    def _keep(self, found: Chunk, task: Dispatch) -> None:
         """Keep the results of a chunk, first on disk."""
         there = np.flatnonzero(found.status != 0)  # the user may have stopped in the middle
         reasons = [found.reasons.get(k, "") for k in there.tolist()]
-        part = Part(task.designs[there], found.values[there], found.status[there], found.seconds[there], reasons)
+        part = FinishedDesigns(
+            task.designs[there], found.values[there], found.status[there], found.seconds[there], reasons
+        )
         for text, k in found.warnings.items():
             first = int(task.designs[k])
             self.board.warnings[text] = min(first, self.board.warnings.get(text, first))
@@ -205,14 +207,14 @@ class Scheduler:
         self.fresh += len(there)
         self._record(part)
 
-    def _record(self, part: Part) -> None:
+    def _record(self, part: FinishedDesigns) -> None:
         self.board.put(part)
         if self.store is not None and len(part.designs):
             self.store.add(part)
 
     # ------------------------------------------------------------------------------------ workers that die
 
-    def _died(self, task: Task, error: BaseException) -> None:
+    def _died(self, task: Dispatch, error: BaseException) -> None:
         """Restart workers after one has died; what was under way is tried again, alone."""
         tasks = [task, *self.flying.values()]
         finished = [f for f in self.flying if f.done() and not f.cancelled() and f.exception() is None]
@@ -227,7 +229,7 @@ class Scheduler:
             if id(one) not in kept:
                 self._suspect(one)
 
-    def _suspect(self, task: Task) -> None:
+    def _suspect(self, task: Dispatch) -> None:
         """Try designs again, alone; in halves if a worker died while they were alone; mark one that was alone twice."""
         n = len(task.designs)
         if not task.alone:
@@ -240,7 +242,7 @@ class Scheduler:
     def _mark(self, designs: Indices) -> None:
         reason = "the worker died twice during this design: it was killed, ran out of memory or crashed"
         nothing = np.full((1, self.board.values.shape[1]), np.nan)
-        self._record(Part(designs, nothing, np.array([DIED], np.int8), np.full(1, np.nan), [reason]))
+        self._record(FinishedDesigns(designs, nothing, np.array([DIED], np.int8), np.full(1, np.nan), [reason]))
         self.dead += 1
         if not self.fresh and self.dead >= HOPELESS:
             self.board.stopped = f"workers died in {self.dead} designs, and none was finished"
@@ -262,7 +264,7 @@ def _pickled(job: Job) -> bytes:
     return bytes(cloudpickle.dumps(job))
 
 
-class Progress:
+class StudyBar:
     """Progress bar of a study: rate, failures, time left."""
 
     def __init__(self, name: str, total: int, wanted: bool | Callable[[int], object]):
@@ -270,17 +272,16 @@ class Progress:
         self.bar: Any = None
         self.begin, self.before = time.perf_counter(), -1
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> StudyBar:
         if self.wanted is True:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             console = Console(stderr=True)
             if console.is_terminal:
                 facts = TextColumn("{task.fields[facts]}")
                 shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), facts
-                self.bar = Bar(*shown, TimeRemainingColumn(), console=console, transient=True)
+                self.bar = Progress(*shown, TimeRemainingColumn(), console=console, transient=True)
                 self.task = self.bar.add_task(self.name, total=self.total, facts="")
                 self.bar.start()
         return self
@@ -311,4 +312,4 @@ def warn_of(board: Board, name: str) -> None:
         )
 
 
-__all__ = ["STATUSES", "Board", "Progress", "Scheduler", "warn_of"]
+__all__ = ["STATUSES", "Board", "Scheduler", "StudyBar", "warn_of"]

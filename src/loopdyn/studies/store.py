@@ -37,7 +37,7 @@ ONLY_NOTED = ("kernels", "processor", "loopdyn")  # differences of these are war
 Array = NDArray[np.float64]
 
 
-class Part(NamedTuple):
+class FinishedDesigns(NamedTuple):
     """Some finished designs."""
 
     designs: NDArray[np.int64]
@@ -117,12 +117,12 @@ class Store:
 
     # ---------------------------------------------------------------------------------------------- parts
 
-    def read(self) -> Iterator[Part]:
+    def read(self) -> Iterator[FinishedDesigns]:
         """All complete parts; damaged ones are set aside, with a warning."""
         for file in sorted(f for f in (self.folder / PARTS).iterdir() if PART.fullmatch(f.name)):
             number = int(file.stem.removeprefix("part_"))
             try:
-                found: Part | None = self._part(file.read_bytes())
+                found: FinishedDesigns | None = self._part(file.read_bytes())
             except Exception as error:  # h5netcdf and HDF5 raise errors of many types
                 with in_words(file):
                     os.replace(file, file.with_suffix(".nc.damaged"))
@@ -135,7 +135,7 @@ class Store:
             if found is not None:
                 yield found
 
-    def _part(self, data: bytes) -> Part:
+    def _part(self, data: bytes) -> FinishedDesigns:
         content, checksum = data[:-CHECKSUM], data[-CHECKSUM:]
         if self._checksum(content) != checksum:
             raise ValueError("its checksum is wrong")
@@ -145,9 +145,9 @@ class Store:
             v = file.variables
             reasons = [x.decode() if isinstance(x, bytes) else str(x) for x in v["reason"][:]]
             numbers = v["design"][:], v["values"][:], v["status"][:], v["seconds"][:]
-        return Part(*numbers, reasons)
+        return FinishedDesigns(*numbers, reasons)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: FinishedDesigns) -> None:
         """Write a part."""
         import h5netcdf
         import h5py
@@ -184,4 +184,4 @@ class Store:
         self._lock.close()
 
 
-__all__ = ["Part", "Store"]
+__all__ = ["FinishedDesigns", "Store"]

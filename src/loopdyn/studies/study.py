@@ -31,7 +31,7 @@ from loopdyn.studies.columns import Column, columns_of
 from loopdyn.studies.designs import Designs, Method, designs_of
 from loopdyn.studies.evaluation import Evaluator, Job, Row, processor
 from loopdyn.studies.executors import Pool, pool_of
-from loopdyn.studies.scheduling import Board, Progress, Scheduler, warn_of
+from loopdyn.studies.scheduling import Board, Scheduler, StudyBar, warn_of
 from loopdyn.studies.store import Store
 from loopdyn.system.system import System
 
@@ -168,7 +168,7 @@ def study(
     t_eval, formulation, integrator, rtol, atol
         Of runs, as for :func:`simulate`.
     tolerance : float or (angle, length), optional
-        Largest residual of redundant constraints, rad and m: see :func:`assemble`.
+        Largest residual of redundant constraints, in declared units: see :func:`assemble`.
     clearance : mapping, optional
         Radial clearance of revolute joints, in the unit of length. Designs then end with two columns for each,
         ``"B clearance 1"`` and ``"B clearance 2"``: the offset of the pin across the axis; :func:`tolerance` makes such
@@ -245,7 +245,7 @@ def _compute(
             store.begin_session(_session(pool, board))
         finished = False
         try:
-            with Progress(job.system.name, len(table), progress) as bar:
+            with StudyBar(job.system.name, len(table), progress) as bar:
                 Scheduler(job, table.values, board, pool, store, stop, bar.show).run()
             finished = True
         finally:

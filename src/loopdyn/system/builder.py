@@ -19,6 +19,7 @@ from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
 from loopdyn.joints import Joint
 from loopdyn.joints.base import Frame
 from loopdyn.joints.dispatch import is_known
+from loopdyn.model.copies import ELEMENTS as SECTIONS
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.model.points import point_names
@@ -47,10 +48,7 @@ Array = NDArray[np.float64]
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
 # Sections of named things.
-ELEMENTS = (
-    *("parameters", "points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures"),
-    "tolerances",
-)
+ELEMENTS = ("parameters", *SECTIONS)
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
@@ -236,10 +234,6 @@ class Builder:
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
                 self.r.problem(f"point '{name}'", f"there is no body '{point.on}'", hint, ("points", name, "on"))
-        for name in self.m.tolerances:
-            if name not in self.m.parameters:
-                hint = nearest(name, self.m.parameters) if self.m.parameters else "Give the model parameters first."
-                self.r.problem(f"tolerance '{name}'", "there is no such parameter", hint, ("tolerances", name))
         for name in self.m.base:
             if name != GROUND and name not in self.m.bodies:
                 hint = nearest(name, [GROUND, *self.m.bodies])
