@@ -2,10 +2,10 @@
 
     python benchmarks/study.py [--quick] [--json FILE] [--markdown FILE]
 
-500 variants of the four-bar, runs of 1 s, peaks of all determinate bearing loads. "Beside its integration" is the time of
-a design on one thread minus that of `ld.rollout` of the same designs with one reduction, both in one thread. Exudyn runs
-the same mechanisms as trees with loops closed by points, with 1000 steps each and without loads; describing them is not
-in its time. Errors are not compared here, see `benchmarks/simulate.py`. A number of workers means little where other
+500 variants of the four-bar, runs of 1 s, peaks of all determinate bearing loads. "Beside its integration" is the time
+of a design on one thread minus that of `ld.rollout` of the same designs with one reduction, both in one thread. Exudyn
+runs the same mechanisms as trees with loops closed by points, with 1000 steps each and without loads; describing them is
+not in its time. Errors are not compared here, see `benchmarks/simulate.py`. A number of workers means little where other
 programs use the cores: the load is printed.
 """
 
@@ -29,8 +29,6 @@ VARIED = {
     "crank": (0.28, 0.32),
     "g": (9.0, 10.0),
 }  # a length, so that the geometry changes; a load, so that it does not
-
-_DESCRIBED: list[tuple[Any, np.ndarray, np.ndarray]] = []
 
 
 def exudyn_design(values: dict[str, Any]) -> float:
@@ -86,8 +84,8 @@ def our_figures(name: str, values: np.ndarray) -> list[Figure]:
     times = [study_seconds(name, values[: n // 5], executor="processes", workers=k) for k in (1, 2)]
     begun = [t - study_seconds(name, values[: n // 5], executor="threads", workers=1) for t in times[:1]]
     longer = [study_seconds(name, np.tile(values, 4), executor="processes", workers=k) for k in (1, 2)]
-    figures.append(Figure(f"{name}: two processes / one, {4 * n} designs, their start included", longer[1] / longer[0], "",
-                          EFFICIENCY))  # fmt: skip
+    ratio = longer[1] / longer[0]
+    figures.append(Figure(f"{name}: two processes / one, {4 * n} designs, start included", ratio, "", EFFICIENCY))
     figures.append(Figure(f"{name}: start of a process", begun[0], "s"))
     return figures
 

@@ -84,7 +84,8 @@ def tolerance(
     pins = with_clearance(mechanism, clearance or {})
 
     def analysed(table: Designs, **options: Any) -> Study:
-        return study(mechanism, table, measure, over=over, clearance=clearance, **options)
+        found: Study = study(mechanism, table, measure, over=over, clearance=clearance, **options)
+        return found
 
     linear = _Linear(bands, pins, lambda table: analysed(table, progress=False, workers=1))
     sampled = _drawn(bands, pins, samples, method, seed)

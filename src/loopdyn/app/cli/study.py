@@ -77,7 +77,6 @@ def study(
 
     Example: loopdyn study four_bar.yaml -m "peak(C radial force)" -t 1 --vary crank=0.25:0.35:11
     """
-    from loopdyn.studies.study import StudyPlan
     from loopdyn.studies.study import study as analyse
 
     check_names(csv=(csv, ()), output=(output, (".nc", ".h5")))
@@ -87,10 +86,10 @@ def study(
         mechanism = load_mechanism(file, changed)
         options: dict[str, Any] = {"samples": samples, "method": method, "seed": seed, "store": store}
         options |= {"executor": _executor(processes, cluster), "workers": workers, "over": over}
-        found = analyse(mechanism, designs, _measures(measure), progress=not as_json, explain=explain, **options)
-        if isinstance(found, StudyPlan):
-            print_text(str(found))
+        if explain:
+            print_text(str(analyse(mechanism, designs, _measures(measure), explain=True, **options)))
             return
+        found = analyse(mechanism, designs, _measures(measure), progress=not as_json, **options)
         reached = None if limits is None else found.yield_(limits)
         written = write_files((csv, found.to_csv), (output, found.save))
     if as_json:
