@@ -4,8 +4,8 @@
 
 500 variants of the four-bar, runs of 1 s, peaks of all determinate bearing loads. "Beside its integration" is the time
 of a design on one thread minus that of `ld.rollout` of the same designs with one reduction, both in one thread. Exudyn
-runs the same mechanisms as trees with loops closed by points, with 1000 steps each and without loads; describing them is
-not in its time. Errors are not compared here, see `benchmarks/simulate.py`. A number of workers means little where other
+runs the same mechanisms as trees with loops closed by points, with 1000 steps each, without loads; describing them is
+not in its time. Errors are not compared here, see `benchmarks/simulate.py`. Workers mean little where other
 programs use the cores: the load is printed.
 """
 
