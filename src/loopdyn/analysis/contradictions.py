@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
@@ -115,7 +115,7 @@ def dependent_rows(system: System, pose: State, least: float) -> tuple[str, ...]
     may_go = _may_go(system)
     Q = np.linalg.qr(A[~may_go].T)[0] if not may_go.all() else np.zeros((A.shape[1], 0))
     rest = A[may_go] - (A[may_go] @ Q) @ Q.T
-    order = qr(rest.T, mode="r", pivoting=True)[1]
+    order = scipy.linalg.qr(rest.T, mode="r", pivoting=True)[1]
     held = np.linalg.matrix_rank(A[~may_go], tol=CANDIDATE * top) if not may_go.all() else 0
     gone = np.flatnonzero(may_go)[order[max(count - held, 0) :]]
     return tuple(system.constraint_rows[k] for k in sorted(gone.tolist()))

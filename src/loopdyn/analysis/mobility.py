@@ -8,6 +8,7 @@ elimination and by sparse equations of balance, in time that grows with the numb
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -118,6 +119,10 @@ class Mobility:
         if self.rigid:
             return "a structure (rigid): the constraints allow no motion" + repeated
         return "drivers determine the motion, no degree of freedom is left" + repeated
+
+    def _repr_html_(self) -> str:
+        """Text for Jupyter."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         lines = [

@@ -197,6 +197,12 @@ class Mechanism(BaseModel):
         """Name of the ground, the fixed body."""
         return GROUND
 
+    def _repr_html_(self) -> str:
+        """3-D view for Jupyter."""
+        from loopdyn.output.notebook import mechanism_view
+
+        return mechanism_view(self)
+
     # ------------------------------------------------------------------------------------------ building
 
     def add_body(
