@@ -1,6 +1,7 @@
 """The public names: what `import loopdyn` offers, and where it is found when it is first asked for."""
 
 from . import constraints as constraints
+from . import designs as designs
 from . import errors as errors
 from . import events as events
 from . import forces as forces
@@ -71,6 +72,8 @@ from .run.events import Limits as Limits
 from .run.simulate import simulate as simulate
 from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
+from .studies.study import study as study
+from .studies.tolerance import tolerance as tolerance
 from .studies.variants import variants as variants
 from .system.system import State as State
 from .system.system import System as System

@@ -76,7 +76,10 @@ def test_arguments_have_the_names_of_the_grammar(name):
         if key == "state" and "results." not in name and "events.Event" not in name and name not in NEED_A_STATE:
             assert p.default is None, f"{name} needs a state"
         if key == "t_eval":
-            assert "t_span" in parameters or name == "inverse_dynamics"  # whose span is that of the values
+            assert "t_span" in parameters or name in (
+                "inverse_dynamics",
+                "study",
+            )  # whose span is that of the values, or one of over=
 
 
 def test_what_is_added_to_a_mechanism_is_named_first():

@@ -16,7 +16,7 @@ from loopdyn.loops.reactions_along import PathReactions, States, reactions_along
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.measures import Measured, Path
-from loopdyn.system.measures import ACCELERATION, Quantity
+from loopdyn.system.measures import ACCELERATION, CompiledMeasure, Quantity
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import sized
 
@@ -103,8 +103,16 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
     """
     state = assemble(system) if state is None else state
     known = system.measures
+    values = measured_at(system, state, known, None if a is None else sized(a, system.nv, "a"))
+    return MeasureValues(values, {name: measure.unit for name, measure in known.items()})
+
+
+def measured_at(
+    system: System, state: State, known: Mapping[str, CompiledMeasure], a: Array | None = None
+) -> dict[str, float]:
+    """Values of compiled formulas at a state; accelerations `a` are computed if one needs them and none are given."""
     if a is not None:
-        found = sized(a, system.nv, "a")
+        found = a
     elif any(measure.level >= ACCELERATION for measure in known.values()):
         solved = accelerations_at(system, state)
         found = solved.a if isinstance(solved, Solution) else solved
@@ -112,8 +120,7 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
         found = np.zeros(system.nv)
     path = Path(np.array([state.t]), state.q[None], state.v[None], found[None], np.array([state.t]))
     measured = Measured(system, path, _Loads(system, state, found))
-    values = {name: float(measured.of(measure)[0]) for name, measure in known.items()}
-    return MeasureValues(values, {name: measure.unit for name, measure in known.items()})
+    return {name: float(measured.of(measure)[0]) for name, measure in known.items()}
 
 
 __all__ = ["MeasureValues", "measures"]

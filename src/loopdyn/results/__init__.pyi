@@ -16,8 +16,10 @@ from ..interchange.report import Imported as Imported
 from ..interchange.report import Report as Report
 from ..loops.reactions import Reactions as Reactions
 from ..output.plot.runs import RunPlots as RunPlots
+from ..output.plot.studies import StudyPlots as StudyPlots
 from ..run.locking import Phase as Phase
 from ..run.singular_passage import Passage as Passage
+from ..studies.study import StudyPlan as StudyPlan
 from ..studies.variants import Variant as Variant
 from ..studies.variants import Variants as Variants
 from ..system.graph import Edge as Edge
@@ -55,6 +57,9 @@ from .run import Diagnostics as Diagnostics
 from .run import Run as Run
 from .run import Statistics as Statistics
 from .run import Trajectory as Trajectory
+from .study import Study as Study
+from .study import ToleranceStudy as ToleranceStudy
+from .study import Yield as Yield
 from .workspace import SingularPoint as SingularPoint
 from .workspace import Workspace as Workspace
 

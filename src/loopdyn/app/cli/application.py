@@ -27,6 +27,7 @@ from loopdyn.app.cli.report import report
 from loopdyn.app.cli.run import run
 from loopdyn.app.cli.schema import schema
 from loopdyn.app.cli.studio import studio
+from loopdyn.app.cli.study import study, tolerance
 from loopdyn.app.cli.view import view
 from loopdyn.app.cli.warm import warm
 
@@ -41,6 +42,8 @@ COMMANDS = (  # commands import slow modules when they are called
     equilibrium,
     inverse,
     modes,
+    study,
+    tolerance,
     report,
     schema,
     demo,
