@@ -52,12 +52,11 @@ class MeasureValues(Mapping[str, float]):
         return "\n".join(f"{name:<{width}} {x:>14.8g} {self.units[name]}" for name, x in self.items())
 
 
-class _Loads:
-    """Reactions and loads at one state, computed when a term needs them."""
+class Loads:
+    """Reactions and loads along a path, computed when a term needs them."""
 
-    def __init__(self, system: System, state: State, a: Array):
-        self.system, self.state = system.for_state(state), state
-        self.path = States(np.array([state.t]), state.q[None], state.v[None], a[None])
+    def __init__(self, system: System, path: States):
+        self.system, self.path = system, path
 
     @cached_property
     def reactions(self) -> PathReactions:
@@ -110,10 +109,10 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
         found = solved.a if isinstance(solved, Solution) else solved
     else:
         found = np.zeros(system.nv)
-    path = Path(np.array([state.t]), state.q[None], state.v[None], found[None], np.array([state.t]))
-    measured = Measured(system, path, _Loads(system, state, found))
+    here = States(np.array([state.t]), state.q[None], state.v[None], found[None])
+    measured = Measured(system, Path(*here, here.t), Loads(system.for_state(state), here))
     values = {name: float(measured.of(measure)[0]) for name, measure in known.items()}
     return MeasureValues(values, {name: measure.unit for name, measure in known.items()})
 
 
-__all__ = ["MeasureValues", "measures"]
+__all__ = ["Loads", "MeasureValues", "measures"]
