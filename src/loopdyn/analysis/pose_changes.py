@@ -133,14 +133,34 @@ class HeldPoses:
         for name in driven.parameters:
             unit = abs(driven.values[name]) or 1.0
             dF = driven.floats[name]
-            h, dh = (np.zeros(len(self.tree)),) * 2 if given is None else given[name]
-            xi = solved(np.append(-local.along(zero, zero, 0.0, dF, unit).phi, h), name)
-            dv = solved(np.append(-local.along(xi, zero, 0.0, dF, unit).rate, dh), name)
+            h, dh = (np.zeros(len(self.held)),) * 2 if given is None else given[name]
+            xi = solved(self._right(-local.along(zero, zero, 0.0, dF, unit).phi, h), name)
+            dv = solved(self._right(-local.along(xi, zero, 0.0, dF, unit).rate, dh), name)
             da = zero
             if a is not None:
                 da = solved(np.append(-local.along(xi, dv, 0.0, dF, unit).bias, np.zeros(len(self.tree))), name)
             found[name] = Changes(xi, dv, da)
         return found
+
+
+    def _right(self, rows: Array, held: Array) -> Array:
+        """Right side of the rows: changes of held coordinates of cut joints are added to those of their drivers."""
+        labels = self.driven.system.constraint_rows
+        for k, label in enumerate(self.cut):
+            rows[labels.index(f"held {k + 1}")] += held[self.held.index(label)]
+        inside = [n for n, label in enumerate(self.held) if label not in self.cut]
+        return np.append(rows, held[inside])
+
+
+def start_changes(family: Family, held: Sequence[str]) -> dict[str, tuple[Array, Array]]:
+    """Derivatives of held coordinates and speeds of the model's start by each parameter, SI; zero where it has none."""
+    own = [family.system.start[n].keys() for n in (0, 1)]
+
+    def values(s: System) -> Array:
+        return np.array([[s.start[n][x] if x in own[n] else 0.0 for x in held] for n in (0, 1)]).reshape(2, -1)
+
+    found = family.by_parameter(values)
+    return {name: (x[0], x[1]) for name, x in found.items()}
 
 
 def _with_drivers(system: System, labels: Sequence[str]) -> System:

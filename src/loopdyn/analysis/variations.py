@@ -104,6 +104,10 @@ class Family:
         """Derivatives of the floats by each parameter."""
         return self.by_parameter(lambda s: s.floats)
 
+    def difference(self, name: str, values: Sequence[Any]) -> Any:
+        """Derivative by a parameter of what has these values at its neighbours."""
+        return _combined(values, self.steps[name])
+
     def by_parameter(self, f: Callable[[System], Any]) -> dict[str, Any]:
         """Derivatives by each parameter of a function of the system."""
         return {name: _combined([f(s) for s in systems], self.steps[name]) for name, systems in self.neighbours.items()}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.closed_motion import require_closed
 from loopdyn.analysis.output_changes import Moves, Output, derivatives
-from loopdyn.analysis.pose_changes import HeldPoses, dynamic_changes, equilibrium_changes, held_labels
+from loopdyn.analysis.pose_changes import HeldPoses, dynamic_changes, equilibrium_changes, held_labels, start_changes
 from loopdyn.analysis.variations import Family, Local, require_dense
 from loopdyn.errors import LoopdynError
 from loopdyn.model.mechanism import Mechanism
@@ -18,6 +18,9 @@ from loopdyn.results.drive import Drive
 from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.measures import Path
 from loopdyn.results.sensitivity import Sensitivity
+from loopdyn.run.events import Given
+from loopdyn.run.run_changes import Functionals, changes_of_run, functional
+from loopdyn.run.simulate import check_settings, span_of
 from loopdyn.system.measures import ACCELERATION, LEVELS, POSITION
 from loopdyn.system.system import State, System
 
@@ -31,6 +34,9 @@ def sensitivity(
     *,
     at: State | Drive | Equilibrium | None = None,
     hold: Sequence[str] | None = None,
+    t_span: tuple[float, float] | None = None,
+    events: Sequence[Given] = (),
+    rtol: float = 1e-10,
 ) -> Sensitivity:
     """Derivatives of quantities by parameters of the model, exact to rounding.
 
@@ -47,7 +53,14 @@ def sensitivity(
         or a :func:`loopdyn.equilibrium`, which moves with the parameters.
     hold : list of str, optional
         For a state: joint coordinates that keep their values and speeds while the others follow the loops; by default
-        those of the model's `start`, then those that move most.
+        those of the model's `start`, which moves with the parameters if `at` is not given, then those that move most.
+    t_span : (2,), optional
+        First and last time of a run from the state, s. Quantities are then ``"end(A)"``, or ``"A"`` alone, ``"peak(A)"``,
+        ``"lowest(A)"``, ``"integral(A)"``, ``"mean(A)"``, ``"rms(A)"`` and ``"time(event)"``, ``"time(event, 2)"``.
+    events : list
+        Events of the run, as for :func:`loopdyn.simulate`; joint limits act as the model says.
+    rtol : float
+        Error of a step of the run, and of its changes.
 
     Returns
     -------
@@ -57,7 +70,8 @@ def sensitivity(
     ------
     LoopdynError
         Where there is no derivative: at singular poses and neutral equilibria, at corners, of statically indeterminate
-        reactions, and by a parameter that opens redundant loops.
+        reactions, and by a parameter that opens redundant loops; of a run with a singular passage, a grazing event, or
+        two equal peaks.
 
     Examples
     --------
@@ -74,9 +88,14 @@ def sensitivity(
     system = mechanism.compile() if isinstance(mechanism, Mechanism) else mechanism
     require_dense(system)
     family = Family(system, _names(system, parameters))
-    outputs = [Output(system, text) for text in ([of] if isinstance(of, str) else of)]
-    if not outputs:
+    wanted = (of,) if isinstance(of, str) else tuple(of)
+    if not wanted:
         raise LoopdynError("sensitivity of nothing. Name quantities, e.g. of=['A.speed'].")
+    if t_span is not None:
+        return _of_run(family, wanted, at, hold, span_of(t_span), events, rtol)
+    if events:
+        raise LoopdynError("events are those of a run. Give its first and last time in s: t_span=(0, 5).")
+    outputs = [Output(system, text) for text in wanted]
     counts = Local.evaluations, Local.complex_evaluations
     if hold is not None and isinstance(at, Drive | Equilibrium):
         raise LoopdynError(f"hold is for states; of a {type(at).__name__} the inputs decide. Leave it out.")
@@ -122,6 +141,36 @@ def _path(states: Sequence[State], a: Array, along: Array | None = None) -> Path
     return Path(t, np.array([s.q for s in states]), np.array([s.v for s in states]), a, t if along is None else along)
 
 
+def _of_run(
+    family: Family,
+    wanted: tuple[str, ...],
+    at: State | Drive | Equilibrium | None,
+    hold: Sequence[str] | None,
+    span: tuple[float, float],
+    events: Sequence[Given],
+    rtol: float,
+) -> Sensitivity:
+    """Functionals of a run from a state."""
+    s = family.system
+    if isinstance(at, Drive | Equilibrium):
+        raise LoopdynError(f"a run begins at a state, not at a {type(at).__name__}. Give one of its states: at=....")
+    check_settings(rtol, None, "projection")
+    known = [functional(text) for text in wanted]
+    counts = Local.evaluations, Local.complex_evaluations
+    state = assemble(s, t=span[0]) if at is None else State(span[0], at.q, at.v, tolerated=at.tolerated)
+    require_dense(s.for_state(state))
+    held = held_labels(s, state, hold)
+    first = HeldPoses(family, held).at(state, given=start_changes(family, held) if at is None else None)
+    found = changes_of_run(family, state, first, span, events, rtol)
+    real, complex_ = Local.evaluations - counts[0], Local.complex_evaluations - counts[1]
+    stages = sum(len(x.record.states) for x in found.segments)
+    of = Functionals(found)
+    values = [of.of(what) for what in known]
+    y, dy = np.array([v[0] for v in values]), np.array([v[1] for v in values])
+    cost = {"states": stages, "real": real, "complex": complex_}
+    return Sensitivity(s, wanted, family.values, y, dy, tuple(v[2] for v in values), {}, held, cost)
+
+
 def _at_state(
     family: Family, outputs: Sequence[Output], at: State | None, hold: Sequence[str] | None
 ) -> tuple[Path, dict[str, Moves], tuple[str, ...]]:
@@ -132,7 +181,8 @@ def _at_state(
         require_dense(s.for_state(state))
     require_closed(s, state)
     held = held_labels(s, state, hold)
-    changes, a = HeldPoses(family, held).at(state), np.zeros(s.nv)
+    changes = HeldPoses(family, held).at(state, given=start_changes(family, held) if at is None else None)
+    a = np.zeros(s.nv)
     if any(output.level >= ACCELERATION for output in outputs):
         local, changes = dynamic_changes(family, state, changes)
         a = local.a
