@@ -142,7 +142,6 @@ class HeldPoses:
             found[name] = Changes(xi, dv, da)
         return found
 
-
     def _right(self, rows: Array, held: Array) -> Array:
         """Right side of the rows: changes of held coordinates of cut joints are added to those of their drivers."""
         labels = self.driven.system.constraint_rows

@@ -14,6 +14,7 @@ from loopdyn.analysis.output_changes import Moves, Output, derivatives
 from loopdyn.analysis.pose_changes import Changes
 from loopdyn.analysis.variations import Family, Local
 from loopdyn.errors import LoopdynError
+from loopdyn.formulations.base import Formulation
 from loopdyn.loops.continuation import largest
 from loopdyn.loops.rank import decide, require_inertia, require_regular
 from loopdyn.quantities.wording import nearest
@@ -33,7 +34,6 @@ Array = NDArray[np.float64]
 FUNCTIONAL = re.compile(r"(end|peak|lowest|integral|mean|rms|time)\((.*)\)", re.DOTALL)
 CHANGELESS = ("coordinate switch", "stiff", "table")  # kinds of events that change nothing of the motion
 EQUAL = 1e-6  # fraction of the span of a quantity by which two of its peaks must differ
-NEAR_PEAK = 0.02  # ... by which samples of another peak may be lower for it to be located
 DIFFERS = 1e-5  # natural units, relative to the motion: largest difference of the second pass from the run
 POLISHED = 3  # Newton steps to the time of an event
 
@@ -56,17 +56,6 @@ def functional(text: str) -> Functional:
     """
     found = FUNCTIONAL.fullmatch(text.strip())
     return Functional(text, *found.groups()) if found else Functional(text, "end", text)
-
-
-@dataclass
-class Boundary:
-    """A discontinuity or an end: the states before and behind it, with changes at fixed time, and its own dt (p,)."""
-
-    name: str
-    t: float
-    before: Node
-    after: Node | None
-    dt: Array
 
 
 @dataclass
@@ -106,12 +95,13 @@ def changes_of_run(
     changes: Mapping[str, Changes],
     span: tuple[float, float],
     events: Sequence[Given],
+    formulation: str | Formulation,
     rtol: float,
 ) -> RunChanges:
     """Simulate, and integrate the changes along the run in a second pass."""
     s, (start, end) = family.system, span
     given = with_limits_of_model(s, events)
-    choices = run_choices("auto", "auto", rtol, None, "projection")
+    choices = run_choices(formulation, "auto", rtol, None, "projection")
     driver = prepare_run(s, first, end, output_grid(None, start, end), choices, given)
     run = drive_to_end(driver)
     run.raise_if_failed()

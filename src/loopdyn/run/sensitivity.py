@@ -13,6 +13,8 @@ from loopdyn.analysis.output_changes import Moves, Output, derivatives
 from loopdyn.analysis.pose_changes import HeldPoses, dynamic_changes, equilibrium_changes, held_labels, start_changes
 from loopdyn.analysis.variations import Family, Local, require_dense
 from loopdyn.errors import LoopdynError
+from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.registry import DEFAULT
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.drive import Drive
 from loopdyn.results.equilibrium import Equilibrium
@@ -36,6 +38,7 @@ def sensitivity(
     hold: Sequence[str] | None = None,
     t_span: tuple[float, float] | None = None,
     events: Sequence[Given] = (),
+    formulation: str | Formulation = DEFAULT,
     rtol: float = 1e-10,
 ) -> Sensitivity:
     """Derivatives of quantities by parameters of the model, exact to rounding.
@@ -59,6 +62,8 @@ def sensitivity(
         ``"lowest(A)"``, ``"integral(A)"``, ``"mean(A)"``, ``"rms(A)"`` and ``"time(event)"``, ``"time(event, 2)"``.
     events : list
         Events of the run, as for :func:`loopdyn.simulate`; joint limits act as the model says.
+    formulation : str or Formulation
+        Method of the run. Its choice of independent coordinates does not matter: changes are those of the tree.
     rtol : float
         Error of a step of the run, and of its changes.
 
@@ -92,7 +97,7 @@ def sensitivity(
     if not wanted:
         raise LoopdynError("sensitivity of nothing. Name quantities, e.g. of=['A.speed'].")
     if t_span is not None:
-        return _of_run(family, wanted, at, hold, span_of(t_span), events, rtol)
+        return _of_run(family, wanted, at, hold, span_of(t_span), events, formulation, rtol)
     if events:
         raise LoopdynError("events are those of a run. Give its first and last time in s: t_span=(0, 5).")
     outputs = [Output(system, text) for text in wanted]
@@ -148,6 +153,7 @@ def _of_run(
     hold: Sequence[str] | None,
     span: tuple[float, float],
     events: Sequence[Given],
+    formulation: str | Formulation,
     rtol: float,
 ) -> Sensitivity:
     """Functionals of a run from a state."""
@@ -161,7 +167,7 @@ def _of_run(
     require_dense(s.for_state(state))
     held = held_labels(s, state, hold)
     first = HeldPoses(family, held).at(state, given=start_changes(family, held) if at is None else None)
-    found = changes_of_run(family, state, first, span, events, rtol)
+    found = changes_of_run(family, state, first, span, events, formulation, rtol)
     real, complex_ = Local.evaluations - counts[0], Local.complex_evaluations - counts[1]
     stages = sum(len(x.record.states) for x in found.segments)
     of = Functionals(found)

@@ -162,15 +162,12 @@ class Pass:
     def changes(self, node: Node, dt: Array | None = None) -> tuple[Changes, ...]:
         """Changes at a fixed time, or total ones at a time that changes by dt (p,)."""
         found = [
-            Changes(self.increments(node.q, dq), dv, da)
-            for dq, dv, da in zip(node.dq, node.dv, node.da, strict=True)
+            Changes(self.increments(node.q, dq), dv, da) for dq, dv, da in zip(node.dq, node.dv, node.da, strict=True)
         ]
         if dt is None:
             return tuple(found)
         flow, a = node.v, node.local.a
-        return tuple(
-            Changes(c.xi + flow * x, c.dv + a * x, c.da, float(x)) for c, x in zip(found, dt, strict=True)
-        )
+        return tuple(Changes(c.xi + flow * x, c.dv + a * x, c.da, float(x)) for c, x in zip(found, dt, strict=True))
 
     # ----------------------------------------------------------------------------------------------- steps
 
@@ -237,7 +234,9 @@ class Pass:
         found = max(largest(errors[0]) / max(float(np.min(units, initial=1.0)), 1e-300) if not self.scalar
                     else largest(errors[0][:nv] / units), largest(errors[1] / units) / speed)  # fmt: skip
         for k in range(len(self.names)):
-            span = [max(largest(np.abs(x[k])), largest(np.abs(z[k])), 1e-30) for x, z in zip(y[2:], new[2:], strict=True)]
+            span = [
+                max(largest(np.abs(x[k])), largest(np.abs(z[k])), 1e-30) for x, z in zip(y[2:], new[2:], strict=True)
+            ]
             unit = 1.0 / self.floats[k][1]  # a change of the size of the state, per size of the parameter
             found = max(found, largest(errors[2][k]) / max(span[0], 0.1 * unit))
             found = max(found, largest(errors[3][k]) / max(span[1], 0.1 * unit * speed))
