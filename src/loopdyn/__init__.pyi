@@ -22,6 +22,7 @@ from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
+from .analysis.linearize import linearize as linearize
 from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
 from .analysis.measures import measures as measures

@@ -1,5 +1,7 @@
 """Derivatives of whole runs by parameters: closed forms, and Richardson differences of whole simulations."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -125,7 +127,7 @@ def check_run(build, parameters, span, event=True, tolerance=1e-7, formulation="
         assert run.status == "finished", run.message
         cuts = [0.0, *(e.t for e in run.events if e.name == "turned back"), span]
         total, square, peaks = 0.0, 0.0, []
-        for k, (a, b) in enumerate(zip(cuts, cuts[1:], strict=False)):
+        for k, (a, b) in enumerate(pairwise(cuts)):
             begin = first if k == 0 else next(e.after for e in run.events if e.name == "turned back" and e.t == a)
             part = ld.simulate(other, begin, (a, b), t_eval=np.linspace(a, b, 801), progress=False, rtol=1e-12)
             v, y = part[f"{last}.speed"].values, part[label].values

@@ -60,13 +60,16 @@ class Loads:
 
     @cached_property
     def reactions(self) -> PathReactions:
+        """Reactions of all joints and rows."""
         return reactions_along(self.system, self.path)
 
     @cached_property
     def forces(self) -> tuple[Array, Array]:
+        """Loads and powers of forces."""
         return force_loads(self.system, self.path, False)
 
     def __call__(self, quantity: Quantity) -> Array:
+        """Values (n,) of a term in SI units."""
         if quantity.kind == "reaction":
             return self.reactions.wrench[:, self.reactions.joints.index(quantity.name), quantity.index]
         if quantity.kind == "row":

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.derivatives import DIFFERENCE, STEP, five_points
 from loopdyn.analysis.measures import Loads
 from loopdyn.analysis.pose_changes import Changes
 from loopdyn.analysis.transmission_angle import transmission_angles
-from loopdyn.analysis.variations import DIFFERENCE, STEP, Family, five_points
+from loopdyn.analysis.variations import Family
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solution
 from loopdyn.formulations.registry import accelerations_at

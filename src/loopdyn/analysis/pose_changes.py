@@ -134,11 +134,11 @@ class HeldPoses:
             unit = abs(driven.values[name]) or 1.0
             dF = driven.floats[name]
             h, dh = (np.zeros(len(self.held)),) * 2 if given is None else given[name]
-            xi = solved(self._right(-local.along(zero, zero, 0.0, dF, unit).phi, h), name)
-            dv = solved(self._right(-local.along(xi, zero, 0.0, dF, unit).rate, dh), name)
+            xi = solved(self._right(-local.changed(zero, zero, 0.0, dF, unit).phi, h), name)
+            dv = solved(self._right(-local.changed(xi, zero, 0.0, dF, unit).rate, dh), name)
             da = zero
             if a is not None:
-                da = solved(np.append(-local.along(xi, dv, 0.0, dF, unit).bias, np.zeros(len(self.tree))), name)
+                da = solved(np.append(-local.changed(xi, dv, 0.0, dF, unit).bias, np.zeros(len(self.tree))), name)
             found[name] = Changes(xi, dv, da)
         return found
 
@@ -181,7 +181,7 @@ def dynamic_changes(family: Family, state: State, changes: Mapping[str, Changes]
     require_inertia(s, state, rank)
     local, found = Local(s, state, rank.count), {}
     for name, c in changes.items():
-        moved = local.along(c.xi, c.dv, c.dt, family.floats[name], abs(family.values[name]) or 1.0)
+        moved = local.changed(c.xi, c.dv, c.dt, family.floats[name], abs(family.values[name]) or 1.0)
         da = local.solve(moved.balance[:, None], moved.bias[:, None])[0][:, 0]
         found[name] = Changes(c.xi, c.dv, da, c.dt)
     return local, found
@@ -197,7 +197,7 @@ def equilibrium_changes(family: Family, state: State) -> dict[str, Changes]:
     at_rest = State(state.t, state.q, zero)
     local = Local(s, at_rest, rank.count, zero)
     N, units = local.motions, s.speed_units
-    K = np.array([N.T @ (units * local.along(units * n, zero).balance) for n in N.T]).T.reshape(N.shape[1], -1)
+    K = np.array([N.T @ (units * local.changed(units * n, zero).balance) for n in N.T]).T.reshape(N.shape[1], -1)
     sizes = np.linalg.svd(K, compute_uv=False)
     if len(sizes) and sizes[-1] <= CANDIDATE * sizes[0]:
         raise SingularityError(
@@ -207,14 +207,14 @@ def equilibrium_changes(family: Family, state: State) -> dict[str, Changes]:
     found = {}
     for name in family.parameters:
         unit, dF = abs(family.values[name]) or 1.0, family.floats[name]
-        rows = local.along(zero, zero, 0.0, dF, unit).phi
+        rows = local.changed(zero, zero, 0.0, dF, unit).phi
         if local.open_by(rows) > CONSISTENT * max(largest(rows / s.row_units), 1.0 / unit):
             raise LoopdynError(
                 f"with another value of '{name}' alone the loops of '{s.name}' do not close: rows are redundant, and "
                 "contradict each other then. Change the parameters together, by one on which they depend."
             )
-        first = local.smallest(-rows)
-        push = N.T @ (units * local.along(first, zero, 0.0, dF, unit).balance)
+        first = local.smallest_for(-rows)
+        push = N.T @ (units * local.changed(first, zero, 0.0, dF, unit).balance)
         xi = first - units * (N @ np.linalg.solve(K, push)) if N.shape[1] else first
         found[name] = Changes(xi, zero, zero)
     return found

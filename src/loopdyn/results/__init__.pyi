@@ -44,6 +44,12 @@ from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .inverse_kinematics import InverseKinematics as InverseKinematics
 from .kinematics import Kinematics as Kinematics
 from .kinematics import Singularity as Singularity
+from .linear_path import Floquet as Floquet
+from .linear_path import LinearizationPath as LinearizationPath
+from .linearization import Linearization as Linearization
+from .linearization import Matrices as Matrices
+from .linearization import Signal as Signal
+from .modes import Modes as Modes
 from .path import Samples as Samples
 from .run import Diagnostics as Diagnostics
 from .run import Run as Run

@@ -44,8 +44,8 @@ class Sensitivity:
     held : tuple of str
         Coordinates and speeds that are held while a parameter changes.
     cost : dict
-        Evaluations of the equations of motion for the derivatives: "real", "complex" (each worth some two real ones) and
-        "states" (states or stages at which they were needed).
+        Evaluations of the equations of motion for the derivatives: "real", "complex" (each worth some two real ones)
+        and "states" (states or stages at which they were needed).
     note : str
         Remarks on the result.
     """

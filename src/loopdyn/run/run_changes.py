@@ -1,4 +1,4 @@
-"""Changes of a whole run by parameters: its segments between discontinuities, and functionals of quantities along it."""
+"""Changes of a whole run by parameters: segments between discontinuities, and functionals of quantities along it."""
 
 from __future__ import annotations
 
@@ -408,8 +408,8 @@ class Functionals:
         span = max(found[0][0] - lowest, 1e-300)
         if len(found) > 1 and found[0][0] - found[1][0] <= EQUAL * span:
             raise LoopdynError(
-                f"'{text}' has two equal peaks, at t = {found[0][1]:.6g} and {found[1][1]:.6g} s: the larger one changes "
-                "with the parameters, so there is no derivative. Take a shorter run, or the mean or RMS."
+                f"'{text}' has two equal peaks, at t = {found[0][1]:.6g} and {found[1][1]:.6g} s: which is larger "
+                "depends on the parameters, so there is no derivative. Take a shorter run, or the mean or RMS."
             )
         return sign * found[0][0], found[0][2]
 

@@ -58,8 +58,8 @@ def sensitivity(
         For a state: joint coordinates that keep their values and speeds while the others follow the loops; by default
         those of the model's `start`, which moves with the parameters if `at` is not given, then those that move most.
     t_span : (2,), optional
-        First and last time of a run from the state, s. Quantities are then ``"end(A)"``, or ``"A"`` alone, ``"peak(A)"``,
-        ``"lowest(A)"``, ``"integral(A)"``, ``"mean(A)"``, ``"rms(A)"`` and ``"time(event)"``, ``"time(event, 2)"``.
+        First and last time of a run from the state, s. Quantities are then ``"end(A)"`` or ``"A"``, ``"peak(A)"``,
+        ``"lowest(A)"``, ``"integral(A)"``, ``"mean(A)"``, ``"rms(A)"``, ``"time(event)"`` and ``"time(event, 2)"``.
     events : list
         Events of the run, as for :func:`loopdyn.simulate`; joint limits act as the model says.
     formulation : str or Formulation

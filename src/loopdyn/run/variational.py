@@ -1,8 +1,8 @@
 """Forward variational equations along a run: the motion and its changes by parameters, integrated together.
 
 With x = (q, v) and S = dx/dp the equations x' = f(t, x, p) are differentiated, S' = f_x S + f_p: accelerations by
-:class:`loopdyn.analysis.variations.Local`, with loops kept closed to first order after every step. Coordinates are those
-of the tree, whatever coordinates a method of the run takes as independent, so that a switch of these changes nothing.
+:class:`loopdyn.analysis.variations.Local`, with loops kept closed to first order after every step. Coordinates are
+those of the tree, whatever coordinates a method of the run takes as independent, so that a switch of these changes nothing.
 
 At an event g(t, x, p) = 0 that takes the state x to R(t, x, p),
 
@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.analysis.derivatives import DIFFERENCE, five_points
 from loopdyn.analysis.pose_changes import Changes
-from loopdyn.analysis.variations import DIFFERENCE, Family, Local, five_points
+from loopdyn.analysis.variations import Family, Local
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.integrators.runge_kutta import dop853
 from loopdyn.loops.continuation import largest
@@ -151,11 +152,11 @@ class Pass:
         for k, (floats, unit) in enumerate(self.floats):
             xi = self.increments(q, dq[k])
             if correcting and self.system.nc:
-                gap = local.along(xi, zero, 0.0, floats, unit).phi
-                xi = xi - local.smallest(np.where(self.system.holonomic, gap, 0.0))
+                gap = local.changed(xi, zero, 0.0, floats, unit).phi
+                xi = xi - local.smallest_for(np.where(self.system.holonomic, gap, 0.0))
                 dq[k] = self.raw(q, xi)
-                dv[k] = dv[k] - local.smallest(local.along(xi, dv[k], 0.0, floats, unit).rate)
-            moved = local.along(xi, dv[k], 0.0, floats, unit)
+                dv[k] = dv[k] - local.smallest_for(local.changed(xi, dv[k], 0.0, floats, unit).rate)
+            moved = local.changed(xi, dv[k], 0.0, floats, unit)
             da[k] = local.solve(moved.balance[:, None], moved.bias[:, None])[0][:, 0]
         return Node(t, q, v, local, dq, dv, da)
 
@@ -182,8 +183,8 @@ class Pass:
             self.steps += 1
             if self.steps > MOST_STEPS or h < SHORTEST * span:
                 raise LoopdynError(
-                    f"the changes of the motion of '{self.system.name}' cannot be followed beyond t = {node.t:g} s: the "
-                    "steps become too short, since laws jump there or the equations are stiff. End the run earlier."
+                    f"the changes of the motion of '{self.system.name}' cannot be followed beyond t = {node.t:g} s: "
+                    "the steps become too short, since laws jump there or the equations are stiff. End the run earlier."
                 )
             factor = GROW if error == 0.0 else min(GROW, max(SHRINK, SAFETY * error ** (-1.0 / 8.0)))
             if error > 1.0:

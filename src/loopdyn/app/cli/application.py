@@ -21,6 +21,7 @@ from loopdyn.app.cli.drive import drive
 from loopdyn.app.cli.equilibrium import equilibrium
 from loopdyn.app.cli.inspect import inspect
 from loopdyn.app.cli.inverse import inverse
+from loopdyn.app.cli.modes import modes
 from loopdyn.app.cli.new import new
 from loopdyn.app.cli.report import report
 from loopdyn.app.cli.run import run
@@ -39,6 +40,7 @@ COMMANDS = (  # commands import slow modules when they are called
     convert,
     equilibrium,
     inverse,
+    modes,
     report,
     schema,
     demo,
