@@ -151,6 +151,76 @@ def numbers(m, count=2):
     return [name for name, x in m.parameters.items() if not isinstance(x, str) and x][:count]
 
 
+SPANS = {"andrews": 0.03, "flyball": 0.01}  # fast, and stiff
+
+
 def test_run_of_a_slider_crank_against_differences():
     """With an event half-way that reverses the motion."""
     check_run(ld.library.slider_crank, ["crank"], 0.4)
+
+
+def test_switch_of_independent_coordinates_is_no_event():
+    """A five-bar by `partition`, which exchanges an independent speed during the run, and turned back by an event."""
+    system = ld.library.five_bar().compile()
+    speeds = {"A": 6.0, "E": -3.0}
+    start = {"A": 0.0, "E": 0.0}
+    state = ld.assemble(system, start, speeds)
+    method = ld.Partition(candidates=["A", "B", "E"])
+
+    def back(s):
+        return ld.State(s.t, s.q, -0.5 * s.v)
+
+    turn = ld.events.Crossing("a - 1.2", "turned back", -1, action=back, coordinates={"a": "A"})
+    options = {"t_span": (0, 0.95), "formulation": method, "events": [turn]}
+    run = ld.simulate(system, state, progress=False, **options)
+    assert {"coordinate switch", "crossing"} <= {e.kind for e in run.events}
+    found = ld.sensitivity(system, ["A", "E", "A.speed"], "crank1", at=state, hold=["A", "E"], **options)
+    p = system.mechanism.parameters["crank1"]
+
+    def whole(x):
+        other = system.with_parameters(crank1=x)
+        first = ld.assemble(other, start, speeds, near=state)
+        last = ld.simulate(other, first, rtol=1e-12, progress=False, **options)
+        return np.array([last[name].values[-1] for name in ("A", "E", "A.speed")])
+
+    expected = five_points(whole, p, 1e-4 * p)
+    assert found.derivatives[:, 0] == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
+def test_refusals_of_runs():
+    system = ball()
+    with pytest.raises(ld.LoopdynError, match="no event 'floor' happened"):
+        ld.sensitivity(system, "time(floor)", "h", t_span=(0, 0.8))
+    with pytest.raises(ld.LoopdynError, match="t_span=\\(0, 5\\)"):
+        ld.sensitivity(system, "z", "h", events=[ld.events.At(0.5, "switch")])
+    lock = ld.events.At(0.2, "brake", action=ld.events.Lock("z"))
+    with pytest.raises(ld.LoopdynError, match="locks or releases"):
+        ld.sensitivity(system, "z", "h", t_span=(0, 0.4), events=[lock])
+
+
+def test_equal_peaks_and_grazing_events_are_refused():
+    """An undamped oscillator of one unit of frequency: its peaks are equal, and a level at its peak is grazed."""
+    m = ld.Mechanism("oscillator", gravity=(0, 0, 0), parameters={"k": 1.0})
+    body = m.add_body("body", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_joint("x", ld.Prismatic(axis=(1, 0, 0)), m.ground, body, at=(0, 0, 0))
+    m.add_force(ld.forces.JointSpring(joint="x", stiffness="k"), "spring")
+    system = m.compile()
+    state = system.state(v={"x": 1.0})
+    with pytest.raises(ld.LoopdynError, match="two equal peaks"):
+        ld.sensitivity(system, "peak(x)", "k", at=state, t_span=(0, 9))
+    found = ld.sensitivity(system, ["peak(x)", "mean(x*x)"], "k", at=state, t_span=(0, 2 * np.pi))
+    # x = sin(w t)/w, w^2 = k: the peak 1/w; the integral of sin^2(w t)/w^2 over T = 2 pi has at w = 1 the derivative
+    # by w -2 pi + integral of 2 t sin t cos t = -2 pi - pi, and dw/dk = 1/2
+    assert found["peak(x)", "k"] == pytest.approx(-0.5, abs=1e-9)
+    assert found["mean(x*x)", "k"] == pytest.approx(-0.75, abs=1e-9)
+    touch = ld.events.Crossing("a - 0.99999999999999", "touch", coordinates={"a": "x"})
+    with pytest.raises(ld.LoopdynError, match="only grazes"):
+        ld.sensitivity(system, "x", "k", at=state, t_span=(0, 3), events=[touch])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ld.library.ALL if name != "random_mechanism"])  # which has none
+def test_runs_of_the_library_against_differences(name):
+    """Five functionals by two parameters, with an event that reverses the motion half-way."""
+    build = ld.library.ALL[name]
+    check_run(build, numbers(build()), SPANS.get(name, 0.3))

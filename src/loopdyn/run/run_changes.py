@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -387,25 +388,26 @@ class Functionals:
     def _peak(self, output: Output, sign: float, text: str) -> tuple[float, Array]:
         """Largest value, times the sign, and its derivatives; raises if two peaks are equal."""
         found: list[tuple[float, float, Array]] = []  # value times the sign, time, derivatives
-        lowest = np.inf
         for k, seg in enumerate(self.found.segments):
-            nodes = self._samples(seg)
-            path = _path([n.state for n in nodes], [n.local.a for n in nodes])
-            y = sign * output.values(self.system, path)
-            lowest = min(lowest, float(y.min()))
-            for j in range(len(y)):
-                inner = 0 < j < len(y) - 1 and y[j] >= y[j - 1] and y[j] > y[j + 1]
-                end = (j == 0 and (len(y) == 1 or y[0] >= y[1])) or (j == len(y) - 1 and y[j] > y[j - 1])
-                if inner:
-                    found.append(self._inside(output, nodes[j - 1], nodes[j + 1], sign))
-                elif end:
-                    dt = seg.began if j == 0 else seg.ended
-                    if k > 0 and j == 0 and self._continuous(output, k, y[0], sign):
-                        continue  # the end of the segment before
-                    value, slope, _ = self._at(output, nodes[j], dt)
-                    found.append((sign * value, nodes[j].t, slope))
+            nodes = [seg.first, *seg.record.nodes]
+            nodes = nodes if nodes[-1].t == seg.last.t else [*nodes[:-1], seg.last]
+            slopes = [sign * self._rate(output, n) for n in nodes]
+            found += [
+                self._inside(output, low, high, sign)
+                for (low, a), (high, b) in pairwise(zip(nodes, slopes, strict=True))
+                if a > 0.0 > b
+            ]
+            later = k > 0 and self._continuous(output, k)  # its first state is the last one of the segment before
+            if slopes[0] <= 0.0 and not (later and slopes[0] <= 0.0 < self._rate_before(output, k, sign)):
+                found.append(self._end(output, nodes[0], seg.began, sign))
+            if slopes[-1] >= 0.0 and len(nodes) > 1:
+                found.append(self._end(output, nodes[-1], seg.ended, sign))
         found.sort(key=lambda x: -x[0])
-        span = max(found[0][0] - lowest, 1e-300)
+        p = self.found.run.path
+        seen = sign * output.values(self.system, Path(p.t, p.q, p.v, p.a, p.t))
+        span = max(float(np.ptp(seen)), 1e-300)
+        if not found or float(seen.max()) > found[0][0] + EQUAL * span:
+            raise LoopdynError(f"'{text}': a peak between two steps was missed. Give a smaller rtol.")
         if len(found) > 1 and found[0][0] - found[1][0] <= EQUAL * span:
             raise LoopdynError(
                 f"'{text}' has two equal peaks, at t = {found[0][1]:.6g} and {found[1][1]:.6g} s: which is larger "
@@ -413,25 +415,19 @@ class Functionals:
             )
         return sign * found[0][0], found[0][2]
 
-    def _continuous(self, output: Output, k: int, value: float, sign: float) -> bool:
-        before = self.found.segments[k - 1].last
-        other = sign * float(output.values(self.system, _path([before.state], [before.local.a]))[0])
-        return abs(value - other) <= 1e-12 * max(abs(value), abs(other))
+    def _rate_before(self, output: Output, k: int, sign: float) -> float:
+        return sign * self._rate(output, self.found.segments[k - 1].last)
 
-    def _samples(self, seg: Segment) -> list[Node]:
-        """Nodes of a segment: its ends, and the stages of its steps in the order of time."""
-        r = seg.record
-        names = range(len(self.family.parameters))
-        passing = self.found.passing
-        inside: dict[float, Node] = {}
-        for state, changes in zip(r.states, r.changes, strict=True):
-            if seg.first.t < state.t < seg.last.t:
-                dq = np.array([passing.raw(state.q, changes[n].xi) for n in names])
-                dv = np.array([changes[n].dv for n in names])
-                da = np.array([changes[n].da for n in names])
-                local = Local(self.system, state, passing.count)
-                inside[state.t] = Node(state.t, state.q, state.v, local, dq, dv, da)
-        return [seg.first, *(inside[t] for t in sorted(inside)), *([seg.last] if seg.last is not seg.first else [])]
+    def _continuous(self, output: Output, k: int) -> bool:
+        """Whether a quantity is continuous at the start of a segment."""
+        nodes = self.found.segments[k - 1].last, self.found.segments[k].first
+        a, b = (float(output.values(self.system, _path([n.state], [n.local.a]))[0]) for n in nodes)
+        return abs(a - b) <= 1e-12 * max(abs(a), abs(b))
+
+    def _end(self, output: Output, node: Node, dt: Array, sign: float) -> tuple[float, float, Array]:
+        """Value, time and derivatives at the end of a segment."""
+        value, slope, _ = self._at(output, node, dt)
+        return sign * value, node.t, slope
 
     def _inside(self, output: Output, low: Node, high: Node, sign: float) -> tuple[float, float, Array]:
         """Peak between two nodes, where the rate of the quantity vanishes."""
@@ -446,11 +442,6 @@ class Functionals:
         def rate(x: float) -> float:
             return self._rate(output, at(x))
 
-        if rate(0.0) * rate(1.0) > 0.0:
-            raise LoopdynError(
-                f"'{output.text}' is not smooth at its peak next to t = {low.t:.6g} s, so that it has no derivative "
-                "there. Take the mean or RMS."
-            )
         x = float(brentq(rate, 0.0, 1.0, xtol=1e-12))
         node = at(x)
         value, slope, _ = self._at(output, node, np.zeros(len(self.family.parameters)))

@@ -2,7 +2,8 @@
 
 With x = (q, v) and S = dx/dp the equations x' = f(t, x, p) are differentiated, S' = f_x S + f_p: accelerations by
 :class:`loopdyn.analysis.variations.Local`, with loops kept closed to first order after every step. Coordinates are
-those of the tree, whatever coordinates a method of the run takes as independent, so that a switch of these changes nothing.
+those of the tree, whatever coordinates a method of the run takes as independent, so that a switch of these
+changes nothing.
 
 At an event g(t, x, p) = 0 that takes the state x to R(t, x, p),
 
@@ -70,8 +71,12 @@ class Node:
 
 @dataclass
 class Record:
-    """States of a pass with weights of their quadrature, and changes by each parameter."""
+    """Stages of a pass with weights of their quadrature and changes by each parameter, and the ends of its steps.
 
+    Stages are of low order each: only their weighted sum is exact to the tolerance.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     a: list[Array] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -196,6 +201,8 @@ class Pass:
             last = node.t + h >= end
             self.size = h * factor if not last else max(h * factor, self.size or 0.0)
             node = self.accepted(end if last else node.t + h, *new)
+            if record is not None:
+                record.nodes.append(node)
         return node
 
     def accepted(self, t: float, q: Array, v: Array, dq: Array, dv: Array) -> Node:
