@@ -158,8 +158,7 @@ class Derivatives:
     @cached_property
     def _reduced(self) -> Array:
         """Inverse of the mass matrix of the motions that are left."""
-        found: Array = np.linalg.inv(self.motions.T @ self._M @ self.motions)
-        return found
+        return np.asarray(np.linalg.inv(self.motions.T @ self._M @ self.motions), float)
 
     # --------------------------------------------------------------------------------------------- evaluation
 

@@ -59,7 +59,7 @@ def held_labels(system: System, state: State, wanted: Sequence[str] | None) -> t
     chosen, basis = [], np.zeros((0, freedoms))
     for label, row in zip(given, rows, strict=True):
         rest = row - basis.T @ (basis @ row)
-        if np.linalg.norm(rest) > CANDIDATE * max(np.linalg.norm(row), 1.0):
+        if np.linalg.norm(rest) > CANDIDATE * max(float(np.linalg.norm(row)), 1.0):
             chosen.append(label)
             basis = np.vstack([basis, rest / np.linalg.norm(rest)])
         elif wanted is not None:

@@ -46,8 +46,6 @@ class Sensitivity:
     cost : dict
         Evaluations of the equations of motion for the derivatives: "real", "complex" (each worth some two real ones)
         and "states" (states or stages at which they were needed).
-    note : str
-        Remarks on the result.
     """
 
     system: System = field(repr=False)
@@ -59,7 +57,6 @@ class Sensitivity:
     along: Mapping[str, Array] = field(default_factory=dict, repr=False)
     held: tuple[str, ...] = ()
     cost: dict[str, int] = field(default_factory=dict, repr=False)
-    note: str = ""
 
     def __getitem__(self, key: tuple[str, str]) -> float | Array:
         """Derivative of a quantity by a parameter: ``found["x(P)", "crank"]``."""
@@ -140,4 +137,7 @@ class Sensitivity:
                 d = self.derivatives[i, j]
                 text = f"{d.min():.6g} to {d.max():.6g}" if path else f"{float(d):.9g}"
                 lines.append(f"    by {parameter} ({p:g}): {text}")
-        return "\n".join([*lines, *([f"  {self.note}"] if self.note else [])])
+        if self.cost:
+            evaluations = f"{self.cost['real']} real and {self.cost['complex']} complex evaluations"
+            lines.append(f"  cost: {evaluations} at {self.cost['states']} states")
+        return "\n".join(lines)

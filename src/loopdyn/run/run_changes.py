@@ -155,9 +155,12 @@ class _Following:
         segments: list[Segment] = []
         times: dict[str, list[tuple[float, Array]]] = {}
         began, end = self.none, float(run.path.t[-1])
+        behind: Node | None
         for t, event in self._boundaries(first.t, end):
-            record = Record()
-            last = passing.integrate(node, t, record) if t > node.t else node
+            record, behind = Record(), None
+            jumps = event is None or event.kind == "time"  # laws may jump there: the step must not see it
+            stop = float(np.nextafter(t, -np.inf)) if jumps else t
+            last = passing.integrate(node, stop, record) if stop > node.t else node
             if event is None:
                 dt = self._breakpoint_changes(t, first.t, end)
                 behind = passing.after(last, dt, None, None, float(np.nextafter(t, np.inf)))

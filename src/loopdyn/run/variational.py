@@ -220,8 +220,8 @@ class Pass:
         slopes = [self._slopes(node)]
         y = (node.q, node.v, node.dq, node.dv)
         for i in range(1, len(method.c)):
-            here = [x + h * _weighted(method.a[i, :i], [k[n] for k in slopes]) for n, x in enumerate(y)]
-            stages.append(self.node(node.t + h * float(method.c[i]), *here))
+            q, v, dq, dv = (x + h * _weighted(method.a[i, :i], [k[n] for k in slopes]) for n, x in enumerate(y))
+            stages.append(self.node(node.t + h * float(method.c[i]), q, v, dq, dv))
             slopes.append(self._slopes(stages[-1]))
         new = tuple(x + h * _weighted(method.b, [k[n] for k in slopes]) for n, x in enumerate(y))
         both = [[h * _weighted(e, [k[n] for k in slopes]) for n in range(4)] for e in method.e]
