@@ -140,18 +140,18 @@ def derivatives(family: Family, output: Output, path: Path, moves: Mapping[str, 
         return {name: _of_loads(family, output, path, name, moved) for name, moved in moves.items()}
     found: dict[str, Array] = family.by_parameter(lambda other: output.values(other, path))
     for name, moved in moves.items():
-        size = moved.size(s)
-        if size == 0.0:
-            continue
-        if output.exact:
-            along = output.values(s, moved.path(s, path, 1j * STEP)).imag / STEP
-        else:
+        found[name] = found[name] + along_moves(s, output, path, moved)
+    return found
 
-            def at(x: float, moved: Moves = moved) -> Array:
-                return output.values(s, moved.path(s, path, x))
 
-            along = five_points(at, DIFFERENCE / size)
-        found[name] = found[name] + along
+def along_moves(system: System, output: Output, path: Path, moved: Moves) -> Array:
+    """Derivatives (n,) of an output, not of loads, along changes of the states of a path."""
+    size = moved.size(system)
+    if size == 0.0:
+        return np.zeros(len(path.t))
+    if output.exact:
+        return np.asarray(output.values(system, moved.path(system, path, 1j * STEP)).imag / STEP)
+    found: Array = five_points(lambda x: output.values(system, moved.path(system, path, x)), DIFFERENCE / size)
     return found
 
 
@@ -173,4 +173,4 @@ def _of_loads(family: Family, output: Output, path: Path, name: str, moved: Move
     return found
 
 
-__all__ = ["Moves", "Output", "derivatives"]
+__all__ = ["Moves", "Output", "along_moves", "derivatives"]

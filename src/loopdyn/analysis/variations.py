@@ -127,11 +127,12 @@ class Local(Derivatives):
             self.lam = (self._U @ ((self._V.T @ force) / s)) / self.rows
 
     def changed(
-        self, xi: Array, dv: Array, dt: float = 0.0, floats: Array | None = None, unit: float = 1.0
+        self, xi: Array, dv: Array, dt: float = 0.0, floats: Array | None = None, unit: float = 1.0, side: int = 0
     ) -> TermsChange:
         """Derivatives along one change of coordinates xi (nv,), of speeds dv, of time dt, and of floats.
 
-        `unit` is the size of the parameter by which the floats change.
+        `unit` is the size of the parameter by which the floats change; with a `side`, 1 or -1, they are changed to this
+        side only.
         """
         if dt == 0.0 and not xi.any() and not dv.any():
             found = no_change(self.system)
@@ -139,9 +140,11 @@ class Local(Derivatives):
             Local.complex_evaluations += 1
             found = self.along(xi[:, None], dv[:, None], dt)
         if floats is not None and floats.any():
-            h = ALONG_FLOATS * unit
-            up, down = (self._with_floats(self.system.floats + x * floats) for x in (h, -h))
-            found = found + self.split((up - down) / (2.0 * h))
+            h = ALONG_FLOATS * unit * (side or 1)
+            steps = (h, -h) if side == 0 else (0.0, h, 2.0 * h)
+            values = [self._with_floats(self.system.floats + x * floats) for x in steps]
+            sum_ = values[0] - values[1] if side == 0 else 4.0 * values[1] - 3.0 * values[0] - values[2]
+            found = found + self.split(sum_ / (2.0 * h))
         return TermsChange(*(x[:, 0] for x in (found.balance, found.phi, found.rate, found.bias)))
 
     def _with_floats(self, floats: Array) -> Array:

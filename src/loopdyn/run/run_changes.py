@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.output_changes import Moves, Output, derivatives
+from loopdyn.analysis.output_changes import Moves, Output, along_moves, derivatives
 from loopdyn.analysis.pose_changes import Changes
 from loopdyn.analysis.variations import Family, Local
 from loopdyn.errors import LoopdynError
@@ -27,6 +27,7 @@ from loopdyn.run.events import Event, Given, Watch, Watched, watch, with_limits_
 from loopdyn.run.locking import Lock, Release
 from loopdyn.run.simulate import drive_to_end, output_grid, prepare_run, run_choices
 from loopdyn.run.variational import Node, Pass, Record
+from loopdyn.system.measures import ACCELERATION
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import difference
 
@@ -68,7 +69,7 @@ class Segment:
     last: Node
     began: Array  # dt (p,) of its start
     ended: Array  # ... and of its end
-    event: str = ""
+    smooth: tuple[tuple[float, Array], tuple[float, Array]]  # breakpoints of laws around it
 
 
 @dataclass
@@ -156,26 +157,30 @@ class _Following:
         times: dict[str, list[tuple[float, Array]]] = {}
         began, end = self.none, float(run.path.t[-1])
         behind: Node | None
-        for t, event in self._boundaries(first.t, end):
+        boundaries = self._boundaries(first.t, end)
+        laws = {t: self._breakpoint_changes(t, first.t, end) for t, event in boundaries if event is None}
+        for t, event in boundaries:
+            following = min((x for x in laws if x >= t), default=np.inf)
+            around = passing.smooth = passing.smooth[0], (following, laws.get(following, self.none))
             record, behind = Record(), None
             jumps = event is None or event.kind == "time"  # laws may jump there: the step must not see it
             stop = float(np.nextafter(t, -np.inf)) if jumps else t
             last = passing.integrate(node, stop, record) if stop > node.t else node
             if event is None:
-                dt = self._breakpoint_changes(t, first.t, end)
+                dt = laws[t]
+                later = min((x for x in laws if x > t), default=np.inf)
+                passing.smooth = (t, dt), (later, laws.get(later, self.none))
                 behind = passing.after(last, dt, None, None, float(np.nextafter(t, np.inf)))
-                name = ""
             else:
                 last, dt, behind = self._event(last, event)
-                name = event.name
-                times.setdefault(name, []).append((last.t, dt))
-            segments.append(Segment(node, record, last, began, dt, name))
+                times.setdefault(event.name, []).append((last.t, dt))
+            segments.append(Segment(node, record, last, began, dt, around))
             if behind is None:
                 return self._made(segments, times)
             node, began = behind, dt
         record = Record()
         last = passing.integrate(node, end, record) if end > node.t else node
-        segments.append(Segment(node, record, last, began, self.none))
+        segments.append(Segment(node, record, last, began, self.none, passing.smooth))
         return self._made(segments, times)
 
     def _made(self, segments: list[Segment], times: dict[str, list[tuple[float, Array]]]) -> RunChanges:
@@ -345,8 +350,11 @@ class Functionals:
         return float(y[0]), fixed + self._rate(output, node) * dt, fixed
 
     def _rate(self, output: Output, node: Node) -> float:
-        """Rate of a quantity along the motion, by a five-point difference of states close to a node."""
-        passing = self.found.passing
+        """Rate of a quantity along the motion; of accelerations by a five-point difference of states nearby."""
+        passing, still = self.found.passing, np.zeros(self.system.nv)
+        if output.level < ACCELERATION:
+            flow = Moves([Changes(node.v, node.local.a, still, 1.0)])
+            return float(along_moves(self.system, output, _path([node.state], [node.local.a]), flow)[0])
         h = 1e-3 / max(passing.fastest, 1e-300)
         bare = Pass(Family(self.system, ()), passing.count, passing.rtol)
         here = bare.node(node.t, node.q, node.v, np.zeros((0, self.system.nq)), np.zeros((0, self.system.nv)))
@@ -392,6 +400,7 @@ class Functionals:
         """Largest value, times the sign, and its derivatives; raises if two peaks are equal."""
         found: list[tuple[float, float, Array]] = []  # value times the sign, time, derivatives
         for k, seg in enumerate(self.found.segments):
+            self.found.passing.smooth = seg.smooth
             nodes = [seg.first, *seg.record.nodes]
             nodes = nodes if nodes[-1].t == seg.last.t else [*nodes[:-1], seg.last]
             slopes = [sign * self._rate(output, n) for n in nodes]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.derivatives import DIFFERENCE, five_points
 from loopdyn.analysis.pose_changes import Changes
-from loopdyn.analysis.variations import Family, Local
+from loopdyn.analysis.variations import ALONG_FLOATS, Family, Local
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.integrators.runge_kutta import dop853
 from loopdyn.loops.continuation import largest
@@ -108,7 +108,10 @@ class Pass:
         self.scalar = s.nq - len(s.counted) == s.nv and all(
             j.spec.is_scalar() for j in s.joints.values() if j.in_tree and j.spec.speeds
         )
-        self.fastest, self.largest = 0.0, np.zeros(len(self.names))
+        self.fastest = 0.0
+        none = np.zeros(len(self.names))
+        # times of the last and the next breakpoint of a law, with their changes: between them laws are smooth
+        self.smooth: tuple[tuple[float, Array], tuple[float, Array]] = (-np.inf, none), (np.inf, none)
         self.size: float | None = None
         self.steps = 0
         units = [abs(family.values[name]) or 1.0 for name in self.names]
@@ -155,15 +158,30 @@ class Pass:
         da = np.zeros_like(dv)
         zero = np.zeros(self.system.nv)
         for k, (floats, unit) in enumerate(self.floats):
+            side = self._side(k, t, unit)
             xi = self.increments(q, dq[k])
             if correcting and self.system.nc:
-                gap = local.changed(xi, zero, 0.0, floats, unit).phi
+                gap = local.changed(xi, zero, 0.0, floats, unit, side).phi
                 xi = xi - local.smallest_for(np.where(self.system.holonomic, gap, 0.0))
                 dq[k] = self.raw(q, xi)
-                dv[k] = dv[k] - local.smallest_for(local.changed(xi, dv[k], 0.0, floats, unit).rate)
-            moved = local.changed(xi, dv[k], 0.0, floats, unit)
+                dv[k] = dv[k] - local.smallest_for(local.changed(xi, dv[k], 0.0, floats, unit, side).rate)
+            moved = local.changed(xi, dv[k], 0.0, floats, unit, side)
             da[k] = local.solve(moved.balance[:, None], moved.bias[:, None])[0][:, 0]
         return Node(t, q, v, local, dq, dv, da)
+
+    def _side(self, k: int, t: float, unit: float) -> int:
+        """Side to which a parameter may change without moving a breakpoint of a law across the time t; 0: both."""
+        (first, before), (last, behind) = self.smooth
+        h = 2.0 * ALONG_FLOATS * unit
+        allowed = [
+            side for side in (1, -1) if first + side * h * before[k] <= t <= last + side * h * behind[k]
+        ]  # fmt: skip
+        if not allowed:
+            raise LoopdynError(
+                f"two breakpoints of a law of '{self.system.name}' are too close for a derivative by "
+                f"'{self.names[k]}', at t = {t:g} s. Make the law smoother."
+            )
+        return 0 if len(allowed) == 2 else allowed[0]
 
     def changes(self, node: Node, dt: Array | None = None) -> tuple[Changes, ...]:
         """Changes at a fixed time, or total ones at a time that changes by dt (p,)."""
