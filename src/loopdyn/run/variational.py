@@ -39,6 +39,9 @@ SAFETY, GROW, SHRINK = 0.9, 5.0, 0.2  # of the size of the next step
 MOST_STEPS = 100_000
 SHORTEST = 1e-12  # fraction of the span: a shorter step means that the motion is not smooth
 FIRST = 1e-3  # fraction of the span of the first step after a restart
+# Tolerance of the error of changes over that of the motion: differences along the floats have errors of 1e-10, which
+# inertias that are small against others enlarge, and which shorter steps do not make smaller.
+COARSER = 50.0
 GRAZING = 1e-6  # fraction of the usual rate of an event function: slower crossings graze
 
 
@@ -264,8 +267,8 @@ class Pass:
                 max(largest(np.abs(x[k])), largest(np.abs(z[k])), 1e-30) for x, z in zip(y[2:], new[2:], strict=True)
             ]
             unit = 1.0 / self.floats[k][1]  # a change of the size of the state, per size of the parameter
-            found = max(found, largest(errors[2][k]) / max(span[0], 0.1 * unit))
-            found = max(found, largest(errors[3][k]) / max(span[1], 0.1 * unit * speed))
+            moved = largest(errors[2][k]) / max(span[0], 0.1 * unit)
+            found = max(found, moved / COARSER, largest(errors[3][k]) / max(span[1], 0.1 * unit * speed) / COARSER)
         return found / self.rtol
 
     # ---------------------------------------------------------------------------------------------- events
