@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.closed_motion import require_closed
-from loopdyn.analysis.variations import CONSISTENT, Family, Local
+from loopdyn.analysis.variations import AGREEING, Family, Local
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.loops.continuation import largest
 from loopdyn.loops.rank import decide, of_matrix, require_inertia, require_regular, scaled
@@ -121,7 +121,7 @@ class HeldPoses:
         def solved(right: Array, name: str) -> Array:
             r = right / units
             x = Vt[:n].T @ ((U[:, :n].T @ r) / sv[:n])
-            if largest(D @ x - r) > CONSISTENT * max(largest(r), largest(x), 1.0 / (abs(driven.values[name]) or 1.0)):
+            if largest(D @ x - r) > AGREEING * max(largest(r), largest(x), 1.0 / (abs(driven.values[name]) or 1.0)):
                 raise LoopdynError(
                     f"with another value of '{name}' alone the loops of '{s.name}' do not close: rows are redundant, "
                     "and contradict each other then. Change the parameters together, by one on which they depend."
@@ -208,7 +208,7 @@ def equilibrium_changes(family: Family, state: State) -> dict[str, Changes]:
     for name in family.parameters:
         unit, dF = abs(family.values[name]) or 1.0, family.floats[name]
         rows = local.changed(zero, zero, 0.0, dF, unit).phi
-        if local.open_by(rows) > CONSISTENT * max(largest(rows / s.row_units), 1.0 / unit):
+        if local.open_by(rows) > AGREEING * max(largest(rows / s.row_units), 1.0 / unit):
             raise LoopdynError(
                 f"with another value of '{name}' alone the loops of '{s.name}' do not close: rows are redundant, and "
                 "contradict each other then. Change the parameters together, by one on which they depend."

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 # it are 1e-10 both.
 ALONG_FLOATS = 1e-5
 NODES = (1.0, -1.0, 2.0, -2.0)
-CONSISTENT = 1e-8  # fraction of the largest term by which redundant rows may contradict each other in a derivative
+AGREEING = 1e-8  # fraction of the largest term by which redundant rows may contradict each other in a derivative
 
 
 def _combined(values: Sequence[Any], h: float) -> Any:
