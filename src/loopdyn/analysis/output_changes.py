@@ -38,7 +38,7 @@ TRANSMISSION = re.compile(r"transmission_angle\(\s*([\w ]+?)\s*(?:,\s*([\w ]+?)\
 RIGHT_ANGLE = 1e-6  # rad: as near to a right angle the transmission angle, an absolute value, has a corner
 
 
-class Output:
+class ChangingOutput:
     """One quantity: a formula of the terms of measures, or a transmission angle.
 
     Parameters
@@ -133,7 +133,7 @@ class Moves:
         return max((float(np.abs(x).max(initial=0.0)) for x in parts), default=0.0)
 
 
-def derivatives(family: Family, output: Output, path: Path, moves: Mapping[str, Moves]) -> dict[str, Array]:
+def derivatives(family: Family, output: ChangingOutput, path: Path, moves: Mapping[str, Moves]) -> dict[str, Array]:
     """Total derivatives (n,) of an output along a path by each parameter, in its declared unit."""
     s = family.system
     if output.level >= LOAD:
@@ -144,7 +144,7 @@ def derivatives(family: Family, output: Output, path: Path, moves: Mapping[str, 
     return found
 
 
-def along_moves(system: System, output: Output, path: Path, moved: Moves) -> Array:
+def along_moves(system: System, output: ChangingOutput, path: Path, moved: Moves) -> Array:
     """Derivatives (n,) of an output, not of loads, along changes of the states of a path."""
     size = moved.size(system)
     if size == 0.0:
@@ -155,7 +155,7 @@ def along_moves(system: System, output: Output, path: Path, moved: Moves) -> Arr
     return found
 
 
-def _of_loads(family: Family, output: Output, path: Path, name: str, moved: Moves) -> Array:
+def _of_loads(family: Family, output: ChangingOutput, path: Path, name: str, moved: Moves) -> Array:
     """Derivatives (n,) of loads, by differences of closed states: out of closure or balance they have no meaning."""
     size = max(moved.size(family.system, accelerations=False), 1.0 / (abs(family.values[name]) or 1.0))
 
@@ -173,4 +173,4 @@ def _of_loads(family: Family, output: Output, path: Path, name: str, moved: Move
     return found
 
 
-__all__ = ["Moves", "Output", "along_moves", "derivatives"]
+__all__ = ["ChangingOutput", "Moves", "along_moves", "derivatives"]

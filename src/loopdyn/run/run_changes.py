@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.analysis.output_changes import Moves, Output, along_moves, derivatives
+from loopdyn.analysis.output_changes import ChangingOutput, Moves, along_moves, derivatives
 from loopdyn.analysis.pose_changes import Changes
 from loopdyn.analysis.variations import Family, Local
 from loopdyn.errors import LoopdynError
@@ -26,7 +26,7 @@ from loopdyn.run.driver import RunDriver
 from loopdyn.run.events import Event, Given, Watch, Watched, watch, with_limits_of_model
 from loopdyn.run.locking import Lock, Release
 from loopdyn.run.simulate import drive_to_end, output_grid, prepare_run, run_choices
-from loopdyn.run.variational import Node, Pass, Record
+from loopdyn.run.variational import ChangedState, Pass, Stages
 from loopdyn.system.measures import ACCELERATION
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import difference
@@ -61,12 +61,12 @@ def functional(text: str) -> Functional:
 
 
 @dataclass
-class Segment:
+class SmoothStretch:
     """Stretch of smooth motion, its states with their weights, and its ends."""
 
-    first: Node
-    record: Record
-    last: Node
+    first: ChangedState
+    record: Stages
+    last: ChangedState
     began: Array  # dt (p,) of its start
     ended: Array  # ... and of its end
     smooth: tuple[tuple[float, Array], tuple[float, Array]]  # breakpoints of laws around it
@@ -79,14 +79,14 @@ class RunChanges:
     Attributes
     ----------
     run : Run
-    segments : list of Segment
+    segments : list of SmoothStretch
     times : dict
         Times of events by name, with their changes (p,).
     """
 
     run: Run
     family: Family
-    segments: list[Segment]
+    segments: list[SmoothStretch]
     times: dict[str, list[tuple[float, Array]]]
     passing: Pass = field(repr=False)
 
@@ -153,16 +153,16 @@ class _Following:
         dv = np.array([changes[x].dv for x in names])
         node = passing.node(first.t, np.array(first.q), np.array(first.v), dq, dv)
         passing.fastest = max(largest(x / self.family.system.speed_units) for x in run.path.v)
-        segments: list[Segment] = []
+        segments: list[SmoothStretch] = []
         times: dict[str, list[tuple[float, Array]]] = {}
         began, end = self.none, float(run.path.t[-1])
-        behind: Node | None
+        behind: ChangedState | None
         boundaries = self._boundaries(first.t, end)
         laws = {t: self._breakpoint_changes(t, first.t, end) for t, event in boundaries if event is None}
         for t, event in boundaries:
             following = min((x for x in laws if x >= t), default=np.inf)
             around = passing.smooth = passing.smooth[0], (following, laws.get(following, self.none))
-            record, behind = Record(), None
+            record, behind = Stages(), None
             jumps = event is None or event.kind == "time"  # laws may jump there: the step must not see it
             stop = float(np.nextafter(t, -np.inf)) if jumps else t
             last = passing.integrate(node, stop, record) if stop > node.t else node
@@ -174,16 +174,16 @@ class _Following:
             else:
                 last, dt, behind = self._event(last, event)
                 times.setdefault(event.name, []).append((last.t, dt))
-            segments.append(Segment(node, record, last, began, dt, around))
+            segments.append(SmoothStretch(node, record, last, began, dt, around))
             if behind is None:
                 return self._made(segments, times)
             node, began = behind, dt
-        record = Record()
+        record = Stages()
         last = passing.integrate(node, end, record) if end > node.t else node
-        segments.append(Segment(node, record, last, began, self.none, passing.smooth))
+        segments.append(SmoothStretch(node, record, last, began, self.none, passing.smooth))
         return self._made(segments, times)
 
-    def _made(self, segments: list[Segment], times: dict[str, list[tuple[float, Array]]]) -> RunChanges:
+    def _made(self, segments: list[SmoothStretch], times: dict[str, list[tuple[float, Array]]]) -> RunChanges:
         """The result, if the pass ends where the run does."""
         s, run, last = self.family.system, self.run, segments[-1].last
         p = run.path
@@ -224,8 +224,8 @@ class _Following:
 
     # ------------------------------------------------------------------------------------------------ events
 
-    def _event(self, last: Node, event: Event) -> tuple[Node, Array, Node | None]:
-        """Node at an event, changes of its time, and node behind it; None where the run stops."""
+    def _event(self, last: ChangedState, event: Event) -> tuple[ChangedState, Array, ChangedState | None]:
+        """State at an event, changes of its time, and node behind it; None where the run stops."""
         passing, names = self.passing, self.family.parameters
         if event.kind == "time":
             at = next(e for e in self.watch.times if e.name == event.name and abs(e.t - event.t) < 1e-9 * max(1, e.t))
@@ -267,8 +267,8 @@ class _Following:
             raise LoopdynError(f"{len(found)} events are called '{name}'. Give each a name of its own.")
         return found[0]
 
-    def _located(self, node: Node, watched: Watched) -> Node:
-        """Node at the zero of an event function next to a node."""
+    def _located(self, node: ChangedState, watched: Watched) -> ChangedState:
+        """State at the zero of an event function next to a node."""
         passing = self.passing
         for _ in range(POLISHED):
             value = watched.guess(node.state)
@@ -308,7 +308,7 @@ class Functionals:
         if what.kind == "time":
             t, dt = self._time(what)
             return t, dt, "s"
-        output = Output(self.system, what.inside)
+        output = ChangingOutput(self.system, what.inside)
         if what.kind == "end":
             last = self.found.segments[-1]
             y, dy, _ = self._at(output, last.last, last.ended)
@@ -330,7 +330,7 @@ class Functionals:
             raise LoopdynError(f"event '{name}' happened {len(times[name])} times, not {n}.")
         return times[name][n - 1]
 
-    def _derived(self, output: Output, path: Path, changes: Sequence[Sequence[Changes]]) -> tuple[Array, Array]:
+    def _derived(self, output: ChangingOutput, path: Path, changes: Sequence[Sequence[Changes]]) -> tuple[Array, Array]:
         """Values (n,) and derivatives (p, n)."""
         names = self.family.parameters
         moves = {name: Moves([c[k] for c in changes]) for k, name in enumerate(names)}
@@ -339,7 +339,7 @@ class Functionals:
         found = derivatives(self.family, output, path, moves)
         return values, np.array([found[name] for name in names])
 
-    def _at(self, output: Output, node: Node, dt: Array) -> tuple[float, Array, Array]:
+    def _at(self, output: ChangingOutput, node: ChangedState, dt: Array) -> tuple[float, Array, Array]:
         """Value at a node; its total derivatives if the time of the node changes by dt; and those at fixed time."""
         changes = self.found.passing.changes(node)
         path = _path([node.state], [node.local.a])
@@ -349,7 +349,7 @@ class Functionals:
             return float(y[0]), fixed, fixed
         return float(y[0]), fixed + self._rate(output, node) * dt, fixed
 
-    def _rate(self, output: Output, node: Node) -> float:
+    def _rate(self, output: ChangingOutput, node: ChangedState) -> float:
         """Rate of a quantity along the motion; of accelerations by a five-point difference of states nearby."""
         passing, still = self.found.passing, np.zeros(self.system.nv)
         if output.level < ACCELERATION:
@@ -368,7 +368,7 @@ class Functionals:
 
     # ------------------------------------------------------------------------------------------- integrals
 
-    def _mean(self, output: Output, kind: str) -> tuple[float, Array, str]:
+    def _mean(self, output: ChangingOutput, kind: str) -> tuple[float, Array, str]:
         """Integral, mean or RMS over the time of the run."""
         power = 2 if kind == "rms" else 1
         total, slope = 0.0, np.zeros(len(self.family.parameters))
@@ -396,7 +396,7 @@ class Functionals:
 
     # ----------------------------------------------------------------------------------------------- peaks
 
-    def _peak(self, output: Output, sign: float, text: str) -> tuple[float, Array]:
+    def _peak(self, output: ChangingOutput, sign: float, text: str) -> tuple[float, Array]:
         """Largest value, times the sign, and its derivatives; raises if two peaks are equal."""
         found: list[tuple[float, float, Array]] = []  # value times the sign, time, derivatives
         for k, seg in enumerate(self.found.segments):
@@ -427,28 +427,30 @@ class Functionals:
             )
         return sign * found[0][0], found[0][2]
 
-    def _rate_before(self, output: Output, k: int, sign: float) -> float:
+    def _rate_before(self, output: ChangingOutput, k: int, sign: float) -> float:
         return sign * self._rate(output, self.found.segments[k - 1].last)
 
-    def _continuous(self, output: Output, k: int) -> bool:
+    def _continuous(self, output: ChangingOutput, k: int) -> bool:
         """Whether a quantity is continuous at the start of a segment."""
         nodes = self.found.segments[k - 1].last, self.found.segments[k].first
         a, b = (float(output.values(self.system, _path([n.state], [n.local.a]))[0]) for n in nodes)
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b))
 
-    def _end(self, output: Output, node: Node, dt: Array, sign: float) -> tuple[float, float, Array]:
+    def _end(self, output: ChangingOutput, node: ChangedState, dt: Array, sign: float) -> tuple[float, float, Array]:
         """Value, time and derivatives at the end of a segment."""
         value, slope, _ = self._at(output, node, dt)
         return sign * value, node.t, slope
 
-    def _inside(self, output: Output, low: Node, high: Node, sign: float) -> tuple[float, float, Array]:
+    def _inside(
+        self, output: ChangingOutput, low: ChangedState, high: ChangedState, sign: float
+    ) -> tuple[float, float, Array]:
         """Peak between two nodes, where the rate of the quantity vanishes."""
         from scipy.optimize import brentq
 
         passing = self.found.passing
         span = high.t - low.t
 
-        def at(x: float) -> Node:
+        def at(x: float) -> ChangedState:
             return passing.accepted(low.t + x * span, *passing.step(low, x * span)[0]) if x > 0.0 else low
 
         def rate(x: float) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.closed_motion import require_closed
-from loopdyn.analysis.output_changes import Moves, Output, derivatives
+from loopdyn.analysis.output_changes import ChangingOutput, Moves, derivatives
 from loopdyn.analysis.pose_changes import HeldPoses, dynamic_changes, equilibrium_changes, held_labels, start_changes
 from loopdyn.analysis.variations import Family, Local, require_dense
 from loopdyn.errors import LoopdynError
@@ -100,7 +100,7 @@ def sensitivity(
         return _of_run(family, wanted, at, hold, span_of(t_span), events, formulation, rtol)
     if events:
         raise LoopdynError("events are those of a run. Give its first and last time in s: t_span=(0, 5).")
-    outputs = [Output(system, text) for text in wanted]
+    outputs = [ChangingOutput(system, text) for text in wanted]
     counts = Local.evaluations, Local.complex_evaluations
     if hold is not None and isinstance(at, Drive | Equilibrium):
         raise LoopdynError(f"hold is for states; of a {type(at).__name__} the inputs decide. Leave it out.")
@@ -178,7 +178,7 @@ def _of_run(
 
 
 def _at_state(
-    family: Family, outputs: Sequence[Output], at: State | None, hold: Sequence[str] | None
+    family: Family, outputs: Sequence[ChangingOutput], at: State | None, hold: Sequence[str] | None
 ) -> tuple[Path, dict[str, Moves], tuple[str, ...]]:
     """A state with its changes; accelerations are those of the free motion, if an output needs them."""
     s = family.system
@@ -202,7 +202,7 @@ def _at_equilibrium(family: Family, at: Equilibrium) -> tuple[Path, dict[str, Mo
 
 
 def _along_drive(
-    family: Family, outputs: Sequence[Output], at: Drive
+    family: Family, outputs: Sequence[ChangingOutput], at: Drive
 ) -> tuple[Path, dict[str, Moves], tuple[str, ...]]:
     """Path of a drive with the changes of each step."""
     s, p = family.system, at.path

@@ -55,7 +55,7 @@ def rates(system: System, q: Array, v: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Node:
+class ChangedState:
     """A state of the pass with its equations and changes: raw coordinates dq (p, nq), dv and da (p, nv)."""
 
     t: float
@@ -73,13 +73,13 @@ class Node:
 
 
 @dataclass
-class Record:
+class Stages:
     """Stages of a pass with weights of their quadrature and changes by each parameter, and the ends of its steps.
 
     Stages are of low order each: only their weighted sum is exact to the tolerance.
     """
 
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[ChangedState] = field(default_factory=list)
     states: list[State] = field(default_factory=list)
     a: list[Array] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -150,7 +150,7 @@ class Pass:
 
     # ----------------------------------------------------------------------------------------------- nodes
 
-    def node(self, t: float, q: Array, v: Array, dq: Array, dv: Array, correcting: bool = False) -> Node:
+    def node(self, t: float, q: Array, v: Array, dq: Array, dv: Array, correcting: bool = False) -> ChangedState:
         """Equations at a state, and the changes of the accelerations; `correcting` closes the changes first."""
         local = Local(self.system, State(t, q, v), self.count)
         if local.margin < CANDIDATE:
@@ -170,7 +170,7 @@ class Pass:
                 dv[k] = dv[k] - local.smallest_for(local.changed(xi, dv[k], 0.0, floats, unit, side).rate)
             moved = local.changed(xi, dv[k], 0.0, floats, unit, side)
             da[k] = local.solve(moved.balance[:, None], moved.bias[:, None])[0][:, 0]
-        return Node(t, q, v, local, dq, dv, da)
+        return ChangedState(t, q, v, local, dq, dv, da)
 
     def _side(self, k: int, t: float, unit: float) -> int:
         """Side to which a parameter may change without moving a breakpoint of a law across the time t; 0: both."""
@@ -186,7 +186,7 @@ class Pass:
             )
         return 0 if len(allowed) == 2 else allowed[0]
 
-    def changes(self, node: Node, dt: Array | None = None) -> tuple[Changes, ...]:
+    def changes(self, node: ChangedState, dt: Array | None = None) -> tuple[Changes, ...]:
         """Changes at a fixed time, or total ones at a time that changes by dt (p,)."""
         found = [
             Changes(self.increments(node.q, dq), dv, da) for dq, dv, da in zip(node.dq, node.dv, node.da, strict=True)
@@ -198,7 +198,7 @@ class Pass:
 
     # ----------------------------------------------------------------------------------------------- steps
 
-    def integrate(self, node: Node, end: float, record: Record | None = None) -> Node:
+    def integrate(self, node: ChangedState, end: float, record: Stages | None = None) -> ChangedState:
         """Integrate to a later time."""
         span = end - node.t
         while node.t < end:
@@ -226,8 +226,8 @@ class Pass:
                 record.nodes.append(node)
         return node
 
-    def accepted(self, t: float, q: Array, v: Array, dq: Array, dv: Array) -> Node:
-        """Node at the end of a step, loops closed."""
+    def accepted(self, t: float, q: Array, v: Array, dq: Array, dv: Array) -> ChangedState:
+        """State at the end of a step, loops closed."""
         if self.system.nc:
             q, v = correct(self.system, t, q, v, self.count)
         node = self.node(t, q, v, dq, dv, correcting=True)
@@ -235,7 +235,7 @@ class Pass:
         self.fastest = max(self.fastest, largest(v / units))
         return node
 
-    def step(self, node: Node, h: float) -> tuple[tuple[Array, ...], float, list[tuple[Node, float]]]:
+    def step(self, node: ChangedState, h: float) -> tuple[tuple[Array, ...], float, list[tuple[ChangedState, float]]]:
         """State and changes after a step, its error relative to the tolerance, and its stages with their weights."""
         method, stages = dop853(), [node]
         slopes = [self._slopes(node)]
@@ -251,7 +251,7 @@ class Pass:
         error = high * high / norm if norm > 0.0 else 0.0
         return new, error, [(s, float(b)) for s, b in zip(stages, method.b, strict=True)]
 
-    def _slopes(self, node: Node) -> tuple[Array, ...]:
+    def _slopes(self, node: ChangedState) -> tuple[Array, ...]:
         q, v = node.q, node.v
         dq = np.array([self.changed_rate(q, v, x, dx) for x, dx in zip(node.dq, node.dv, strict=True)])
         return self.rate(q, v), node.local.a, dq.reshape(node.dq.shape), node.da
@@ -273,7 +273,7 @@ class Pass:
 
     # ---------------------------------------------------------------------------------------------- events
 
-    def along(self, f: Callable[[State], Array], node: Node, dq: Array, dv: Array, dt: float) -> Array:
+    def along(self, f: Callable[[State], Array], node: ChangedState, dq: Array, dv: Array, dt: float) -> Array:
         """Derivative of a function of the state along a change of it, by five-point differences."""
         size = max(largest(dq), largest(dv / self.system.speed_units), abs(dt))
         if size == 0.0:
@@ -283,7 +283,9 @@ class Pass:
         )
         return found
 
-    def time_changes(self, node: Node, g: Callable[[State], float], by: Mapping[str, float], name: str) -> Array:
+    def time_changes(
+        self, node: ChangedState, g: Callable[[State], float], by: Mapping[str, float], name: str
+    ) -> Array:
         """Changes (p,) of the time at which g vanishes; `by` are its derivatives by the parameters themselves."""
 
         def f(state: State) -> Array:
@@ -313,13 +315,13 @@ class Pass:
 
     def after(
         self,
-        node: Node,
+        node: ChangedState,
         dt: Array,
         reset: Callable[[State], State] | None,
         by: Mapping[str, tuple[Array, Array]] | None,
         t: float,
-    ) -> Node:
-        """Node behind an event whose time changes by dt (p,); `by` are derivatives of the reset by the parameters."""
+    ) -> ChangedState:
+        """State behind an event whose time changes by dt (p,); `by` are derivatives of the reset by the parameters."""
         flow, a = self.rate(node.q, node.v), node.local.a
         new = node.state if reset is None else reset(node.state)
         dq, dv = np.array(node.dq), np.array(node.dv)
@@ -341,4 +343,4 @@ def _weighted(weights: Array, values: list[Array]) -> Array:
     return np.tensordot(weights, np.array(values[: len(weights)]), axes=(0, 0))
 
 
-__all__ = ["Node", "Pass", "Record", "rates"]
+__all__ = ["ChangedState", "Pass", "Stages", "rates"]
