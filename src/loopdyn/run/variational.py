@@ -42,7 +42,7 @@ FIRST = 1e-3  # fraction of the span of the first step after a restart
 # Tolerance of the error of changes over that of the motion: differences along the floats have errors of 1e-10, which
 # inertias that are small against others enlarge, and which shorter steps do not make smaller.
 COARSER = 50.0
-GRAZING = 1e-6  # fraction of the usual rate of an event function: slower crossings graze
+GRAZING = 1e-4  # fraction of the usual rate of an event function: slower crossings graze, and rounding decides on them
 
 
 def rates(system: System, q: Array, v: Array) -> Array:
