@@ -69,6 +69,7 @@ from .quantities import profiles as profiles
 from .quantities.units import Units as Units
 from .results.run import Run as Run
 from .run.events import Limits as Limits
+from .run.sensitivity import sensitivity as sensitivity
 from .run.simulate import simulate as simulate
 from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout

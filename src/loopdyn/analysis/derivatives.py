@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -145,16 +146,19 @@ class Derivatives:
         self.columns, self.rows = system.speed_units, system.row_units
         found = solve_dense(now.M, now.h, now.J, now.gamma, self.columns, self.rows, rank.count)
         self.a, self.lam = found.a, found.lam
-        self._factorise(now)
+        self._factorise(now, rank.count)
 
-    def _factorise(self, now: Terms) -> None:
-        """Singular values of the scaled J, and the mass matrix of the motions that are left."""
-        n = self.rank.count
+    def _factorise(self, now: Terms, n: int) -> None:
+        """Singular values of the scaled J of rank n, and the mass matrix of the motions that are left."""
         A = scaled(self.system, now.J)
         U, s, Vt = np.linalg.svd(A) if self.system.nc else (np.eye(0), np.zeros(0), np.eye(self.system.nv))
         self._U, self._s, self._V, self.motions = U[:, :n], s[:n], Vt[:n].T, Vt[n:].T
         self._M = now.M * np.outer(self.columns, self.columns)
-        self._reduced = np.linalg.inv(self.motions.T @ self._M @ self.motions)
+
+    @cached_property
+    def _reduced(self) -> Array:
+        """Inverse of the mass matrix of the motions that are left."""
+        return np.asarray(np.linalg.inv(self.motions.T @ self._M @ self.motions), float)
 
     # --------------------------------------------------------------------------------------------- evaluation
 

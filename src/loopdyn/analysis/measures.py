@@ -52,22 +52,24 @@ class MeasureValues(Mapping[str, float]):
         return "\n".join(f"{name:<{width}} {x:>14.8g} {self.units[name]}" for name, x in self.items())
 
 
-class _Loads:
-    """Reactions and loads at one state, computed when a term needs them."""
+class Loads:
+    """Reactions and loads along a path, computed when a term needs them."""
 
-    def __init__(self, system: System, state: State, a: Array):
-        self.system, self.state = system.for_state(state), state
-        self.path = States(np.array([state.t]), state.q[None], state.v[None], a[None])
+    def __init__(self, system: System, path: States):
+        self.system, self.path = system, path
 
     @cached_property
     def reactions(self) -> PathReactions:
+        """Reactions of all joints and rows."""
         return reactions_along(self.system, self.path)
 
     @cached_property
     def forces(self) -> tuple[Array, Array]:
+        """Loads and powers of forces."""
         return force_loads(self.system, self.path, False)
 
     def __call__(self, quantity: Quantity) -> Array:
+        """Values (n,) of a term in SI units."""
         if quantity.kind == "reaction":
             return self.reactions.wrench[:, self.reactions.joints.index(quantity.name), quantity.index]
         if quantity.kind == "row":
@@ -118,9 +120,9 @@ def measured_at(
         found = solved.a if isinstance(solved, Solution) else solved
     else:
         found = np.zeros(system.nv)
-    path = Path(np.array([state.t]), state.q[None], state.v[None], found[None], np.array([state.t]))
-    measured = Measured(system, path, _Loads(system, state, found))
+    here = States(np.array([state.t]), state.q[None], state.v[None], found[None])
+    measured = Measured(system, Path(*here, here.t), Loads(system.for_state(state), here))
     return {name: float(measured.of(measure)[0]) for name, measure in known.items()}
 
 
-__all__ = ["MeasureValues", "measures"]
+__all__ = ["Loads", "MeasureValues", "measured_at", "measures"]

@@ -60,6 +60,7 @@ from .run import Trajectory as Trajectory
 from .study import Study as Study
 from .study import ToleranceStudy as ToleranceStudy
 from .study import Yield as Yield
+from .sensitivity import Sensitivity as Sensitivity
 from .workspace import SingularPoint as SingularPoint
 from .workspace import Workspace as Workspace
 
