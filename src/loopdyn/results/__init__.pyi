@@ -57,10 +57,10 @@ from .run import Diagnostics as Diagnostics
 from .run import Run as Run
 from .run import Statistics as Statistics
 from .run import Trajectory as Trajectory
+from .sensitivity import Sensitivity as Sensitivity
 from .study import Study as Study
 from .study import ToleranceStudy as ToleranceStudy
 from .study import Yield as Yield
-from .sensitivity import Sensitivity as Sensitivity
 from .workspace import SingularPoint as SingularPoint
 from .workspace import Workspace as Workspace
 
