@@ -40,7 +40,9 @@ def time_breakpoints(system: System, start: float, end: float) -> Array:
     >>> time_breakpoints(m.compile(), 0.0, 10.0).tolist()
     [0.2, 0.7]
     """
-    profiles: tuple[Profile, ...] = system.kept.find("profiles", None, lambda: tuple(_profiles(system.mechanism)))
+    origin = system.kept.origin  # its variations differ in parameters alone, which are no profiles
+    kept, kind = (system.kept, "profiles") if origin is None else (origin.kept, "profiles of variations")
+    profiles: tuple[Profile, ...] = kept.find(kind, None, lambda: tuple(_profiles(system.mechanism)))
     numbers = system.mechanism.resolver() if profiles else None
     found = [t for p in profiles if numbers is not None for t in _profile_times(p, numbers, start, end)]
     for table in system.tables:

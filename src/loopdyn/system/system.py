@@ -392,8 +392,15 @@ class System:
 
     def open_work(self, work: NDArray[Any]) -> rec.Work:
         """Named views of a work array."""
-        views: rec.Work = opened(rec.open_work, self.ints, work)
-        return views
+        return rec.Work(*(work[part].reshape(shape) for part, shape in self._work_parts))
+
+    @cached_property
+    def _work_parts(self) -> list[tuple[slice, tuple[int, ...]]]:
+        """Part of the work array that each of its views shows, and its shape: the integers alone decide them."""
+        origin = self.kept.origin
+        kept = origin.kept if origin is not None and origin.ints is self.ints else self.kept
+        places = np.arange(self._work_size)
+        return kept.find("work", None, lambda: [_part(view) for view in opened(rec.open_work, self.ints, places)])
 
     @cached_property
     def q_reference(self) -> Array:
@@ -525,6 +532,12 @@ class System:
 
         drawn: Axes = plot_system(self, state, ax, names=names)
         return drawn
+
+
+def _part(view: NDArray[np.int64]) -> tuple[slice, tuple[int, ...]]:
+    """Part of an array that a view shows, and its shape, from the places in it."""
+    start = int(view.flat[0]) if view.size else 0
+    return slice(start, start + view.size), view.shape
 
 
 def point_on(system: System, body: str, at: ArrayLike) -> Array:

@@ -555,6 +555,24 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
 
     The joints stay in the tree for the kinematics. Their rows follow those of the system.
     """
+    key, model, origin = tuple(bodies), system.model, system.kept.origin
+    shared = origin if origin is not None and origin.ints is system.ints else system  # structure alone decides these
+    ints, cut_of = shared.kept.find("cut", key, lambda: _cut_also(system, key))
+    frames = system.kept.find("cut frames", key, lambda: _frames_of(system, key))
+    end = model.body.size + model.cut_frames.size
+    return ints, np.concatenate([system.floats[:end], frames.ravel(), system.floats[end:]]), cut_of
+
+
+def _frames_of(system: System, bodies: Sequence[int]) -> NDArray[np.float64]:
+    """Frames of the tree joints of bodies, as cuts have them."""
+    joints, body = {j.body: j for j in system.joints.values() if j.in_tree}, system.model.body
+    axes = body[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
+    own = list(zip(body[:, rec.ORIGIN : rec.ORIGIN + 3], axes, strict=True))
+    return frames_of_cuts([joints[i] for i in bodies], own)
+
+
+def _cut_also(system: System, bodies: Sequence[int]) -> tuple[Ints, dict[int, int]]:
+    """Integers of the system with the joints of these bodies added to the cuts, and the cut of each body."""
     model = system.model
     joints = {j.body: j for j in system.joints.values() if j.in_tree}
     added: list[list[int]] = []
@@ -566,11 +584,8 @@ def with_cuts(system: System, bodies: Sequence[int]) -> tuple[Ints, NDArray[np.f
         added.append([j.parent, j.child, j.spec.kind, row, len(j.spec.rows_when_cut), -1, 0])
         row += len(j.spec.rows_when_cut)
     cut = np.concatenate([model.cut, np.array(added, np.int64).reshape(-1, rec.N_CUT)])
-    origin = model.body[:, rec.ORIGIN : rec.ORIGIN + 3]
-    axes = model.body[:, rec.BODY_AXES : rec.BODY_AXES + 9].reshape(-1, 3, 3)
-    frames = frames_of_cuts([joints[i] for i in bodies], list(zip(origin, axes, strict=True)))
-    cut_frames = np.concatenate([model.cut_frames, frames])
+    cut_frames = np.zeros((len(cut), rec.N_CUT_FRAMES))
     header = dict(enumerate(system.ints[: rec.H_SIZE].tolist())) | {rec.H_CUTS: len(cut), rec.H_NC: row}
     tables = {s.name: getattr(model, s.name) for s in segments(rec.Model)}
-    ints, floats = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
-    return ints, floats, cut_of
+    ints, _ = rec.pack_model(header, **(tables | {"cut": cut, "cut_frames": cut_frames}))
+    return ints, cut_of
