@@ -20,6 +20,7 @@ from loopdyn.loops.sparse_steps import OwnRow, takes_sparse_steps
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import CLOSED, STILL
 from loopdyn.tree.functions import (
+    Motion,
     body_motion,
     terms,
 )
@@ -139,12 +140,13 @@ def speed_rows(system: System, pose: State, labels: Sequence[str]) -> Array:
 
     Their transposes are the generalised forces of unit loads on these speeds.
     """
-    motion = body_motion(system, pose)
+    motion: Motion | None = None  # that of cut joints alone is needed
     rows = np.zeros((len(labels), system.nv))
     for n, label in enumerate(labels):
         j, k, *_ = system.labels.speeds[label]
         if j.in_tree:
             rows[n, j.v0 + k] = 1.0
         else:
+            motion = motion or body_motion(system, pose)
             rows[n] = freedom_rate(system, pose, motion, j, k)[0]
     return rows

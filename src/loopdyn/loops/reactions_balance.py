@@ -84,6 +84,43 @@ class Distribution(NamedTuple):
     residual: float  # largest unbalanced load on a body, N or N m
 
 
+class RowOrder(NamedTuple):
+    """Order of the rows of a balance: joints as the mechanism has them, then constraints."""
+
+    names: tuple[str, ...]
+    joints: NDArray[np.int64]  # body and cut of each joint of the tree
+    row_cut: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    others: tuple[str, ...]
+    turns: NDArray[np.bool_]  # whether the other rows are of angles
+    row_joint: NDArray[np.int64]  # joint of each row of a joint
+    varying: list[tuple[int, int, int]]  # joints whose wrenches depend on the pose, with their rows
+
+
+def _order(system: System, cut: NDArray[np.int64], cut_of: Mapping[int, int]) -> RowOrder:
+    """Order of the rows; floating bodies included, on whose speeds user forces may act, though they have no rows."""
+    own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
+    cuts = [cut_of[j.body] if j.in_tree else j.cut for j in own]
+    constraints = range(len(system.topology.cuts), len(system.model.cut))
+    counts = cut[[*cuts, *constraints], rec.C_ROWS]
+    row_cut = np.repeat(np.array([*cuts, *constraints], np.int64), counts)
+    within = np.arange(len(row_cut)) - np.repeat(np.cumsum(counts) - counts, counts)
+    others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
+    dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    of_joints = [len(j.spec.rows_when_cut) for j in own]
+    ends = np.cumsum(of_joints).tolist()
+    return RowOrder(
+        tuple(j.name for j in own),
+        np.array([[i, k] for i, k in cut_of.items()], np.int64).reshape(-1, 2),
+        row_cut,
+        cut[row_cut, rec.C_ROW] + within,
+        others,
+        np.array([dimension[label] == "angle" for label in others], bool),
+        np.repeat(np.arange(len(own)), of_joints),
+        [(n, ends[n] - of_joints[n], ends[n]) for n, j in enumerate(own) if j.spec.rows_vary],
+    )
+
+
 class Balance:
     """Rows of all joints and constraints of a system over its free bodies, as a sparse matrix at one state."""
 
@@ -93,33 +130,18 @@ class Balance:
         self.least = least_part(system)
         system = system.exact or system
         self.system = system
-        own = [j for j in system.joints.values() if j.name in system.mechanism.joints]
-        # floating bodies included: user forces and constraints may act on their speeds, though they have no rows
-        tree = [j for j in system.joints.values() if j.in_tree]
-        self.ints, self.floats, cut_of = with_cuts(system, [j.body for j in tree])
-        self.cut_of = cut_of  # cut of the tree joint of a body
-        self.joints = np.array([[i, cut] for i, cut in cut_of.items()], np.int64).reshape(-1, 2)
+        shared = system.kept.origin if system.kept.origin is not None else system
+        shared = shared if shared.ints is system.ints else system  # structure alone decides these
+        self.ints, self.floats, self.cut_of = with_cuts(system, [j.body for j in system.joints.values() if j.in_tree])
         self.array = np.zeros(rec.system_sizes(self.ints)[2])
         self.work: rec.Work = opened(rec.open_work, self.ints, self.array)
         model: rec.Model = opened(rec.open_model, self.ints, self.floats)
         self.cut, self.frames, self.constants = model.cut, model.cut_frames, model.constants
-        # order of the rows here: joints as the mechanism has them, then constraints
-        self.names = tuple(j.name for j in own)
-        cuts = [cut_of[j.body] if j.in_tree else j.cut for j in own]
-        others = range(len(system.topology.cuts), len(system.model.cut))
-        counts = self.cut[[*cuts, *others], rec.C_ROWS]
-        self.row_cut = np.repeat(np.array([*cuts, *others], np.int64), counts)
-        within = np.arange(len(self.row_cut)) - np.repeat(np.cumsum(counts) - counts, counts)
-        self.rows = self.cut[self.row_cut, rec.C_ROW] + within
-        self.others = tuple(system.constraint_rows[sum(len(j.spec.rows_when_cut) for j in own if not j.in_tree) :])
-        dimension = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
-        self.turns = np.array([dimension[label] == "angle" for label in self.others], bool)
-        # joint and wrench of each row of a joint; the wrenches of some joints depend on the pose
-        counts = [len(j.spec.rows_when_cut) for j in own]
-        self.row_joint = np.repeat(np.arange(len(own)), counts)
+        order = shared.kept.find("rows of reactions", None, lambda: _order(system, self.cut, self.cut_of))
+        self.names, self.joints, self.row_cut, self.rows, self.others, self.turns, self.row_joint, varying = order
+        own = [system.joints[name] for name in self.names]
         self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
-        ends = np.cumsum(counts)
-        self.varying = [(j, ends[n] - counts[n], ends[n]) for n, j in enumerate(own) if j.spec.rows_vary]
+        self.varying = [(own[n], first, end) for n, first, end in varying]
         self._scratch: dict[int, DistributionScratch] = {}
         self.redundant: bool | None = None  # whether rows depended on others when they were last distributed
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
