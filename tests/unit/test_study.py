@@ -14,7 +14,11 @@ import pandas as pd
 import pytest
 
 import loopdyn as ld
+from loopdyn.loops import rank, reactions_along, reactions_balance
+from loopdyn.loops.elimination import plan, solver
+from loopdyn.run import breakpoints
 from loopdyn.studies.designs import designs_of
+from loopdyn.tree import functions
 
 L = 0.5  # m
 OVER = (0, 0.2)
@@ -179,6 +183,13 @@ def test_functions_measures_and_equilibria():
     assert at_rest["h"].values == pytest.approx([-0.4, -0.6])
     assert at_rest["k"].values == pytest.approx([0.5 * 10 * x for x in (0.4, 0.6)])  # m g l / 2
 
+    poles = ld.study(m, {"length": [0.4, 0.6]}, ["poles", "A"], over="equilibrium", progress=False)
+    swing = [math.sqrt(1.5 * 10 / x) for x in (0.4, 0.6)]  # a rod about its end: w^2 = m g l/2 / (m l^2/3)
+    for k, sign in ((1, -1.0), (2, 1.0)):
+        assert poles[f"pole {k}.im"].values == pytest.approx([sign * w for w in swing], rel=1e-9)
+        assert poles[f"pole {k}.re"].values == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert poles.units["pole 1.im"] == "rad/s"
+
     def half(state):
         return 1 / 0
 
@@ -198,6 +209,7 @@ def test_functions_measures_and_equilibria():
         ("ground E", None, "is on 'rod'"),
         ("peak loads", None, "along a run"),
         ("reach", OVER, "over a drive only"),
+        ("poles", OVER, "Give over='equilibrium'"),
         ({"status": "x(E)"}, None, "Choose another name"),
         (7, None, "Give a ld.Measure"),
         ({}, None, "nothing to measure"),
@@ -319,6 +331,38 @@ def test_chunks_of_any_size_give_the_same_numbers(serial, monkeypatch, size):
     monkeypatch.setattr("loopdyn.studies.scheduling.Scheduler._size", lambda self: size)
     found = ld.study(ld.library.four_bar(), GRID, MEASURE, over=OVER, progress=False)
     assert numbers(found) == numbers(serial)
+
+
+def test_what_structure_decides_is_found_once_and_not_for_each_design(monkeypatch):
+    calls = {}
+
+    def count(module, name):
+        function = getattr(module, name)
+
+        def counted(*given, **named):
+            calls[name] = calls.get(name, 0) + 1
+            return function(*given, **named)
+
+        monkeypatch.setattr(module, name, counted)
+
+    for module, name in (
+        (solver, "plan_elimination"), (plan, "_cut_also"), (reactions_balance, "_order"), (breakpoints, "_profiles"),
+        (rank, "_decide"), (rank, "_more_nearby"), (reactions_along, "distribute_along"), (functions, "motion_in"),
+    ):  # fmt: skip
+        count(module, name)
+    found = []
+    for n in (3, 7):
+        calls.clear()
+        values = np.linspace(0.28, 0.3, n)
+        ld.study(ld.library.four_bar(), {"crank": values}, "peak loads", over=OVER, workers=1, progress=False)
+        found.append(dict(calls))
+    each = {name: (found[1][name] - found[0].get(name, 0)) / 4 for name in found[1]}
+    # structure: nothing; geometry: one decision; loads: one state, then all outputs; few motions of bodies
+    nothing = dict.fromkeys(("plan_elimination", "_cut_also", "_order", "_profiles"), 0)
+    once = {"_decide": 1, "_more_nearby": 1, "distribute_along": 2}
+    assert {name: each[name] for name in nothing | once} == nothing | once
+    assert min(found[0][name] for name in nothing) >= 1  # they are counted
+    assert each["motion_in"] <= 4
 
 
 def dies(run):

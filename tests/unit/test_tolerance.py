@@ -63,7 +63,7 @@ def study(request):
     bands = {name: f"± {TOLERANCE}" for name in LENGTHS}
     limits = {"P.x": (None, coupler_point([*LENGTHS.values()], ANGLE)[0] + 0.03)}
     return ld.tolerance(
-        four_bar(), {"P": f"coupler P at A={ANGLE}"}, bands, samples=2000, limits=limits, progress=False
+        four_bar(), {"P": f"coupler P at A={ANGLE}"}, bands, samples=request.param, limits=limits, progress=False
     )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.equilibrium import equilibrium
+from loopdyn.analysis.linearize import linearize
 from loopdyn.analysis.loads import reactions
 from loopdyn.errors import LoopdynError
 from loopdyn.model.measures import Measure
@@ -40,6 +42,7 @@ REDUCTIONS: Mapping[str, Callable[[Array, Array], Any]] = {
 }
 SPECIAL = {"energy error": ("run",), "reach": ("drive",)}  # numbers of a path as a whole
 LOADS = {"peak loads": "peak", "rms loads": "rms"}  # one column for each determinate bearing load
+POLES = "poles"  # two columns for each pole of the linear equations about the equilibrium
 RESERVED = ("status", "reason", "seconds", "parameters", "parameter", "design", "name")
 ELSEWHERE = re.compile(r"^(?P<what>.+?)\s+at\s+(?P<label>[^\s=]+)\s*=\s*(?P<value>[^\s=]+)\s*$")
 REDUCED = re.compile(rf"^(?P<how>{'|'.join(REDUCTIONS)})\s*\((?P<inner>.*)\)$")
@@ -62,6 +65,8 @@ class Column:
         Joint and name of a bearing load.
     function : callable or None
         Function of the run, drive, equilibrium or state.
+    pole : tuple of (int, str) or None
+        Number of a pole, as :meth:`Linearization.poles` orders them, and its part, "re" or "im".
     fixed : bool
         Whether the compiled formula is independent of the parameters.
     """
@@ -72,6 +77,7 @@ class Column:
     at: tuple[str, float] | None = None
     load: tuple[str, str] | None = None
     function: Callable[[Any], Any] | None = None
+    pole: tuple[int, str] | None = None
     unit: str = ""
     fixed: bool = False
 
@@ -123,6 +129,8 @@ def _named(system: System, measure: Any) -> dict[str, Any]:
 def _columns(system: System, name: str, text: str, over: Over, along: str) -> list[Column]:
     if text in LOADS:
         return _all_loads(system, name if name != text else "", LOADS[text], over)
+    if text == POLES:
+        return _all_poles(system, name if name != text else "", over)
     if text in SPECIAL:
         if over not in SPECIAL[text]:
             raise LoopdynError(f"'{text}' is known over a {SPECIAL[text][0]} only. See over=.")
@@ -215,6 +223,19 @@ def _all_loads(system: System, name: str, reduction: str, over: Over) -> list[Co
     carried = reactions(system, assemble(system))
     known = dict(zip(carried.joints, carried.unique, strict=True))
     return [c for c in found if c.load and known[c.load[0]][list(_group(system, c.load))].all()]
+
+
+def _all_poles(system: System, name: str, over: Over) -> list[Column]:
+    """Columns of the real and imaginary parts of all poles, of which all designs have as many as the model."""
+    if over != "equilibrium":
+        raise LoopdynError("'poles' are those about an equilibrium. Give over='equilibrium'.")
+    count = len(linearize(system, equilibrium(system)).poles())
+    prefix = f"{name} " if name else ""
+    return [
+        Column(f"{prefix}pole {k + 1}.{part}", POLES, pole=(k, part), unit="rad/s")
+        for k in range(count)
+        for part in ("re", "im")
+    ]
 
 
 def _group(system: System, load: tuple[str, str]) -> tuple[int, ...]:

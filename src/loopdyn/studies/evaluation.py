@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.drive import drive
 from loopdyn.analysis.equilibrium import equilibrium
+from loopdyn.analysis.linearize import linearize
 from loopdyn.analysis.measures import measured_at
 from loopdyn.errors import AssemblyError, LoopdynError, LoopdynWarning, ModelError
 from loopdyn.formulations.base import Formulation
@@ -32,6 +33,7 @@ from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.dependence import moves_by_itself
 from loopdyn.interrupts import Stop
 from loopdyn.results.drive import Drive
+from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.run import Run
 from loopdyn.studies.clearance import displaced
 from loopdyn.studies.columns import REDUCTIONS, Column, Over, compiled
@@ -196,8 +198,18 @@ class Evaluator:
 
     def _equilibrium(self, system: System, found: list[float], index: int) -> tuple[int, str]:
         rest = equilibrium(system)
-        values = self._at_state(system, rest.state, None, np.zeros(system.nv))
+        values = self._at_state(system, rest.state, None, np.zeros(system.nv)) | self._poles(system, rest)
         return self._fill(found, lambda column: values[column.name], rest)
+
+    def _poles(self, system: System, rest: Equilibrium) -> dict[str, float]:
+        """Parts of poles by the names of their columns."""
+        columns = [(c.name, *c.pole) for c in self.job.columns if c.pole is not None]
+        if not columns:
+            return {}
+        poles, count = linearize(system, rest).poles(), 1 + max(k for _, k, _ in columns)
+        if len(poles) != count:
+            raise LoopdynError(f"there are {len(poles)} poles, but {count} with the parameters of the model.")
+        return {name: float(poles[k].real if part == "re" else poles[k].imag) for name, k, part in columns}
 
     def _pose(self, system: System, found: list[float], index: int) -> tuple[int, str]:
         values: dict[tuple[str, float] | None, dict[str, float]] = {}
@@ -219,7 +231,7 @@ class Evaluator:
         self, system: System, state: State, at: tuple[str, float] | None, a: Array | None = None
     ) -> dict[str, float]:
         """Values at a state of all columns that are taken there."""
-        columns = [c for c in self.job.columns if c.function is None and c.at == at]
+        columns = [c for c in self.job.columns if c.function is None and c.pole is None and c.at == at]
         formulas = {c.name: self._formula(system, c) for c in columns}
         return measured_at(system.for_state(state), state, formulas, a)
 

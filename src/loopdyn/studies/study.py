@@ -290,7 +290,8 @@ def _plan(job: Job, table: Designs, board: Board, pool: tuple[str, int]) -> Stud
         row = warm(job, table.values[left[0]])
     each = row.seconds if row is not None else 0.0
     words, workers = pool
-    seconds, size = each * len(left) / workers, len(table) * (8 * len(job.columns) + 8 * len(table.names) + 25)
+    threads = workers > 1 and words.endswith("threads")  # which compute at the same time in kernels alone
+    seconds, size = each * len(left) / (1 if threads else workers), len(table) * (8 * len(job.columns) + 8 * len(table.names) + 25)
     what = {"run": f"a run of {job.span[1] - job.span[0]:g} s", "drive": f"a drive of {job.input}",
             "equilibrium": "an equilibrium", "pose": "assembled poses"}[job.over]  # fmt: skip
     names = [c.name for c in job.columns]
@@ -300,10 +301,12 @@ def _plan(job: Job, table: Designs, board: Board, pool: tuple[str, int]) -> Stud
         f"  measured: {shown}",
         f"  in the store: {board.done:,}; to compute: {len(left):,}",
         f"  first design: {1e3 * each:.3g} ms" + (f" ({row.reason})" if row is not None and row.reason else ""),
-        f"  with {words}: about {seconds:.3g} s; results of about {size / 1e6:.3g} MB",
+        f"  with {words}: {'at most' if threads else 'about'} {seconds:.3g} s; results of about {size / 1e6:.3g} MB",
     ]
-    if workers == 1 and len(left) > 1 and each > 0.0:
-        lines.append("  executor='processes' would use all cores")
+    if (threads or workers == 1) and len(left) > 1 and each > 0.0:
+        lines.append(
+            "  executor='processes' would use all cores" + (", threads do so in compiled parts alone" if threads else "")
+        )
     return StudyPlan(len(table), board.done, seconds, size, "\n".join(lines))
 
 
