@@ -133,6 +133,7 @@ def killed_driver(tmp_path, executor, workers, k, serial):
     while not (parts.is_dir() and any(parts.glob("part_??????.nc"))) and driver.poll() is None:
         assert time.monotonic() < limit
         time.sleep(0.02)
+    assert driver.poll() in (None, 0), f"the driver failed by itself, seed {SEED}"  # its words are in the output
     time.sleep(0.4 * moment)
     with contextlib.suppress(ProcessLookupError):
         driver.send_signal(signal.SIGKILL)

@@ -291,7 +291,10 @@ def _plan(job: Job, table: Designs, board: Board, pool: tuple[str, int]) -> Stud
     each = row.seconds if row is not None else 0.0
     words, workers = pool
     threads = workers > 1 and words.endswith("threads")  # which compute at the same time in kernels alone
-    seconds, size = each * len(left) / (1 if threads else workers), len(table) * (8 * len(job.columns) + 8 * len(table.names) + 25)
+    seconds, size = (
+        each * len(left) / (1 if threads else workers),
+        len(table) * (8 * len(job.columns) + 8 * len(table.names) + 25),
+    )
     what = {"run": f"a run of {job.span[1] - job.span[0]:g} s", "drive": f"a drive of {job.input}",
             "equilibrium": "an equilibrium", "pose": "assembled poses"}[job.over]  # fmt: skip
     names = [c.name for c in job.columns]
@@ -305,7 +308,8 @@ def _plan(job: Job, table: Designs, board: Board, pool: tuple[str, int]) -> Stud
     ]
     if (threads or workers == 1) and len(left) > 1 and each > 0.0:
         lines.append(
-            "  executor='processes' would use all cores" + (", threads do so in compiled parts alone" if threads else "")
+            "  executor='processes' would use all cores"
+            + (", threads do so in compiled parts alone" if threads else "")
         )
     return StudyPlan(len(table), board.done, seconds, size, "\n".join(lines))
 
