@@ -180,8 +180,8 @@ def study(
         Keep the run or drive of each design in the store, as NetCDF in its folder `paths`.
     executor : str, Executor or Dask client, optional
         "threads", "processes", "dask" (a cluster on this machine), the address of a Dask scheduler, a client, or any
-        executor of :mod:`concurrent.futures`. By default threads for runs without Python functions, which compute at
-        the same time, otherwise one thread.
+        executor of :mod:`concurrent.futures`. By default threads for runs without Python functions, whose
+        compiled parts are computed at the same time, otherwise one thread. Many short runs are faster by processes.
     workers : int, optional
         Number of threads or processes; by default one per core.
     progress : bool or function
