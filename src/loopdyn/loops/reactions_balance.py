@@ -137,11 +137,12 @@ class Balance:
         self.work: rec.Work = opened(rec.open_work, self.ints, self.array)
         model: rec.Model = opened(rec.open_model, self.ints, self.floats)
         self.cut, self.frames, self.constants = model.cut, model.cut_frames, model.constants
-        order = shared.kept.find("rows of reactions", None, lambda: _order(system, self.cut, self.cut_of))
-        self.names, self.joints, self.row_cut, self.rows, self.others, self.turns, self.row_joint, varying = order
+        order: RowOrder = shared.kept.find("rows of reactions", None, lambda: _order(system, self.cut, self.cut_of))
+        self.names, self.others, self.joints = order.names, order.others, order.joints
+        self.row_cut, self.rows, self.turns, self.row_joint = order.row_cut, order.rows, order.turns, order.row_joint
         own = [system.joints[name] for name in self.names]
         self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
-        self.varying = [(own[n], first, end) for n, first, end in varying]
+        self.varying = [(own[n], first, end) for n, first, end in order.varying]
         self._scratch: dict[int, DistributionScratch] = {}
         self.redundant: bool | None = None  # whether rows depended on others when they were last distributed
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature

@@ -188,8 +188,8 @@ def plans_alike(system: System, other: System) -> bool:
     """Whether all plans of two systems of one structure are the same: numbers decide only what may be severed."""
     if system.ints is not other.ints:
         return False
-    one, two = (s.kept.find("severable", None, lambda s=s: _severable(s)) for s in (system, other))
-    return bool(np.array_equal(one, two))
+    one = system.kept.find("severable", None, lambda: _severable(system))
+    return bool(np.array_equal(one, other.kept.find("severable", None, lambda: _severable(other))))
 
 
 def with_numbers_of(system: System, plan: EliminationPlan) -> EliminationPlan:
