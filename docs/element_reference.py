@@ -114,7 +114,9 @@ def meanings(cls: type) -> dict[str, str]:
     for base in cls.__mro__:
         section = (inspect.cleandoc(base.__doc__ or "") + "\n\n").partition("Parameters\n----------\n")[2]
         section = re.split(r"\n(?:\w[\w ]*)\n-{3,}\n", section)[0]
-        for names, text in re.findall(r"^(\*{0,2}\w[\w, ]*) ?(?::[^\n]*)?\n((?:    [^\n]*\n|\n(?=    ))*)", section, re.M):
+        for names, text in re.findall(
+            r"^(\*{0,2}\w[\w, ]*) ?(?::[^\n]*)?\n((?:    [^\n]*\n|\n(?=    ))*)", section, re.M
+        ):
             for name in names.split(","):
                 found.setdefault(name.strip(), re.sub(r"\s+", " ", plain(text)).strip())
     return found
@@ -172,7 +174,13 @@ def keys(element: str, cls: type[BaseModel], left_out: Iterable[str] = ("type", 
     for key, field in cls.model_fields.items():
         if key not in left_out:
             default = shown(field.default) if field.default_factory is None else ""
-            cells = (f"`{key}`", form(cls, key), unit(element, cls, key), default, explained.get(key) or MEANINGS[f"{element}.{key}"])
+            cells = (
+                f"`{key}`",
+                form(cls, key),
+                unit(element, cls, key),
+                default,
+                explained.get(key) or MEANINGS[f"{element}.{key}"],
+            )
             lines.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
     return [*lines, ""] if len(lines) > 2 else []
 
@@ -214,7 +222,14 @@ def functions() -> list[str]:
     lines = ["| function | value |", "|---|---|"]
     lines += [f"| `{n}({', '.join(f.arguments)})` | {f.meaning} |" for n, f in FUNCTIONS.items()]
     lines += ["", f"Constants: {', '.join(f'`{c}`' for c in CONSTANTS)}. Operators: `+ - * / **`, comparisons in"]
-    lines += ["`a if condition else b`.", "", "In measures, of named points `P`, `Q`, `R`:", "", "| function | value |", "|---|---|"]
+    lines += [
+        "`a if condition else b`.",
+        "",
+        "In measures, of named points `P`, `Q`, `R`:",
+        "",
+        "| function | value |",
+        "|---|---|",
+    ]
     return [*lines, *(f"| `{f.usage}` | {f.meaning} |" for f in TERMS.values()), ""]
 
 
@@ -247,7 +262,10 @@ def page() -> str:
         lines += element(cls)
     lines += ["## Measures", "", summary(ld.Measure), "", *keys("measure", ld.Measure), "## Functions of formulas", ""]
     lines += [*functions(), "## Variables of a run", ""]
-    lines += ["`run.data` is an xarray dataset. Where the unit is a name, it is that of a coordinate of the\ndataset, with one unit per label; the others have SI units whatever the model declares.", ""]
+    lines += [
+        "`run.data` is an xarray dataset. Where the unit is a name, it is that of a coordinate of the\ndataset, with one unit per label; the others have SI units whatever the model declares.",
+        "",
+    ]
     lines += ["| variable | dimensions | unit | meaning |", "|---|---|---|---|"]
     lines += [f"| `{n}` | {dims} | {u} | {text} |" for n, (dims, u, text) in RUN.items()]
     return "\n".join(lines) + "\n"

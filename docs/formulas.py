@@ -1,7 +1,7 @@
 """Formulas of the pages as MathML, which browsers draw by themselves: no script, no font, no network.
 
-`mkdocs build` calls the hook. On a page a formula stands between dollar signs, in LaTeX: $M a = h$ in a line, or $$ ... $$
-as a block; GitHub draws the same.
+`mkdocs build` calls the hook. On a page a formula stands between dollar signs, in LaTeX: $M a = h$ in a line,
+or $$ ... $$ as a block; GitHub draws the same.
 """
 
 from __future__ import annotations

@@ -54,9 +54,7 @@ class Picture:
         along = (tip - before) / np.linalg.norm(tip - before)
         across = np.array([-along[1], along[0]])
         corners = [tip, tip - HEAD * along + 0.4 * HEAD * across, tip - HEAD * along - 0.4 * HEAD * across]
-        self.parts.append(
-            f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in corners)}" fill="{colour}"/>'
-        )
+        self.parts.append(f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in corners)}" fill="{colour}"/>')
 
     def text(self, p: Array, words: str, colour: str, dx: float = 4, dy: float = -4, bold: bool = False) -> None:
         """Words at a point in space."""
@@ -84,13 +82,15 @@ class Picture:
         steps = np.linspace(0, angle, 24)
         arc = [d + E @ (r * turn(axis, s) @ start) for s in steps]
         self.arrow(arc, COORDINATE, width=2.4)
-        self.text(d + 1.12 * (arc[10] - d), label, COORDINATE, 4, 10, bold=True)
+        self.text(d + 1.12 * (arc[15] - d), label, COORDINATE, 6, 8, bold=True)
 
     def slide(self, start: Array, end: Array, label: str) -> None:
         """Arrow of a displacement."""
         self.arrow([start, end], COORDINATE, width=2.4)
         level = abs((end - start)[2]) < 0.5 * float(np.linalg.norm(end - start))
-        self.text((start + end) / 2, label, COORDINATE, -16 if level else -8 * len(label) - 6, 18 if level else 10, bold=True)
+        self.text(
+            (start + end) / 2, label, COORDINATE, -16 if level else -8 * len(label) - 6, 18 if level else 10, bold=True
+        )
 
     def axis(self, d: Array, direction: Array, label: str) -> None:
         """Long dash-dotted axis of a joint."""
@@ -114,7 +114,7 @@ class Picture:
 O = np.zeros(3)  # noqa: E741
 ONE = np.eye(3)
 SPACE = np.array([1.75, 0.35, 0.55])  # displacement of M where it is free in space
-TILTED = turn(X, -0.45) @ turn(Z, 0.45)
+TILTED = turn(Y, 0.35) @ turn(X, 0.35)
 
 
 def one_axis(angle: str = "", slide: str = "", pitch: str = "") -> Picture:
@@ -139,7 +139,7 @@ def universal() -> Picture:
     """Axes along x of F and, turned by the first angle, y."""
     p = Picture()
     p.origin = (150.0, 190.0)
-    p.frame(O, ONE, PARENT, "F", dashed=False, named="xz")
+    p.frame(O, ONE, PARENT, "F", dashed=False, named="x")
     first = turn(X, 0.45)
     p.axis(O, X, "axis1")
     p.axis(O, first @ Y, "axis2")
@@ -148,7 +148,7 @@ def universal() -> Picture:
     p.angle(O, first, Y, Z, 0.45, "A.2", 1.5)
     tip = 1.75 * first @ turn(Y, 0.45) @ Z
     p.arrow([O, tip], CHILD, dashed=True)
-    p.text(tip, "child", CHILD)
+    p.text(tip, "child", CHILD, 2, -14)
     return p
 
 

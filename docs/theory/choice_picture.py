@@ -17,7 +17,11 @@ from matplotlib.axes import Axes
 QUESTION, ANSWER = "0.92", "#dbe7f3"
 # question, formulation, and what it gives
 QUESTIONS = (
-    ("Equal steps through singular poses,\nor a bounded energy error over long runs?", "momentum", "symplectic, fixed steps"),
+    (
+        "Equal steps through singular poses,\nor a bounded energy error over long runs?",
+        "momentum",
+        "symplectic, fixed steps",
+    ),
     ("Loops closed exactly at every instant,\nbranches named?", "closure", "loops in closed form"),
     ("Equations in a few coordinates\nthat you can see and choose?", "partition", "minimal coordinates by a criterion"),
     ("Reduction of loops to bodies of a tree,\nno multipliers?", "rcr", "recursive, linear in small loops"),

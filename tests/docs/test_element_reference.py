@@ -56,3 +56,9 @@ def test_the_table_of_a_run_has_the_variables_and_dimensions_of_a_run():
 def test_the_picture_of_a_joint_is_the_one_that_the_script_draws(name):
     made = script("joint_pictures")
     assert (made.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == made.pictures()[name]
+
+
+def test_the_bibliography_is_written_from_the_list_of_references():
+    made = script("bibliography")
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run: python docs/bibliography.py"
+    assert len(made.entries()) >= 9
