@@ -3,8 +3,8 @@
 python docs/element_reference.py
 
 Keys, defaults, meanings, coordinates and rows come from the classes and their docstrings, functions from their tables.
-Units and equations are listed here; a number without a unit is an error. `tests/docs/test_element_reference.py` compares
-the page with what this script writes.
+Units and equations are listed here; a number without a unit is an error. `tests/docs/test_element_reference.py`
+compares the page with what this script writes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ UNITS = {
     "motion": "angle or length of the coordinate", "spring_damper.stiffness": "force/length",
     "spring_damper.damping": "force·s/length", "actuator.force": "force", "bushing.stiffness": "force/length",
     "bushing.damping": "force·s/length", "angular_stiffness": "torque/angle", "angular_damping": "torque·s/angle",
-    "joint_spring.stiffness": "torque/angle or force/length", "joint_spring.damping": "torque·s/angle or force·s/length",
+    "joint_spring.stiffness": "torque/angle or force/length",
+    "joint_spring.damping": "torque·s/angle or force·s/length",
     "rest": "angle or length of the coordinate", "viscous": "torque·s/angle or force·s/length",
     "coulomb": "torque or force", "transition": "angle/s or length/s", "torque": "torque", "motor.force": "force",
     "applied.force": "force", "joint_tendon.terms": "length/angle, or none for a slide",
@@ -76,7 +77,7 @@ EQUATIONS = {
     "joint_spring": r"load on the coordinate $= -k (q - q_0) - c \dot q$",
     "joint_friction": r"load on the coordinate $= -c \dot q - F_c \tanh(\dot q / v_t)$",
     "joint_tendon": r"$\ell = \sum_k c_k q_k$; load on coordinate $k$ is $c_k F(t, \ell, \dot\ell)$",
-    "motor": r"load on the coordinate $= \tau(t, q, \dot q)$; positive along the coordinate, acts between parent and child",
+    "motor": r"load on the coordinate $= \tau(t, q, \dot q)$; positive along the coordinate",
     "applied": r"force at the point and torque on the body, in world or body axes",
 }  # fmt: skip
 
@@ -90,7 +91,7 @@ RUN = {
     "unique": ("joint, component", "-", "true if the component is determined, false if statically indeterminate"),
     "constraint_load": ("time, constraint", "`constraint_units`", "loads of constraints and drivers, by row"),
     "load": ("time, force", "`force_units`", "load of each force element: torque, force, or its size"),
-    "power": ("time, source", "W", "power of each force element, of user forces together, of drivers and moving bases together"),
+    "power": ("time, source", "W", "power of each force element; user forces together, drivers and bases together"),
     "work": ("time, source", "J", "work since the start, by the same sources"),
     "energy_kinetic": ("time", "J", "kinetic energy"),
     "energy_potential": ("time", "J", "potential energy of gravity and springs"),
@@ -235,17 +236,20 @@ def functions() -> list[str]:
 
 INTRODUCTION = """# Elements of a model
 
-Every joint, constraint, driver, force and measure of a [model file](../model_files.md), with all keys. The page is written by
-`docs/element_reference.py` from the classes themselves. Functions in Python (user forces and constraints) are not part of a file
-and not listed. In Python the keys are the arguments of the
+Every joint, constraint, driver, force and measure of a [model file](../model_files.md), with all keys. The page is
+written by `docs/element_reference.py` from the classes themselves. Functions in Python (user forces and constraints)
+are not part of a file and not listed. In Python the keys are the arguments of the
 [classes of the same names](models.md).
 
 *number*: a number or a formula of parameters in quotes. *law*: a number, a formula, a table or a
-[profile](profiles.md); its variables are in the text. *point*: three numbers, world coordinates at the reference pose, or the
-name of a point. *direction*: three numbers whose length does not matter. Units are those that the model declares
-([notation](../notation.md#units)); "length" is m unless it says otherwise, s is always the second. A key without a default that is
-not required may be left out.
+[profile](profiles.md); its variables are in the text. *point*: three numbers, world coordinates at the reference pose,
+or the name of a point. *direction*: three numbers whose length does not matter. Units are those that the model declares
+([notation](../notation.md#units)); "length" is m unless it says otherwise, s is always the second. A key that has no
+default and is not required may be left out.
 """
+
+RUN_TEXT = """`run.data` is an xarray dataset. Where the unit is a name, it is that of a coordinate of the dataset, with
+one unit per label; the others have SI units whatever the model declares."""
 
 
 def page() -> str:
@@ -262,10 +266,7 @@ def page() -> str:
         lines += element(cls)
     lines += ["## Measures", "", summary(ld.Measure), "", *keys("measure", ld.Measure), "## Functions of formulas", ""]
     lines += [*functions(), "## Variables of a run", ""]
-    lines += [
-        "`run.data` is an xarray dataset. Where the unit is a name, it is that of a coordinate of the\ndataset, with one unit per label; the others have SI units whatever the model declares.",
-        "",
-    ]
+    lines += [RUN_TEXT, ""]
     lines += ["| variable | dimensions | unit | meaning |", "|---|---|---|---|"]
     lines += [f"| `{n}` | {dims} | {u} | {text} |" for n, (dims, u, text) in RUN.items()]
     return "\n".join(lines) + "\n"

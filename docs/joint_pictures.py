@@ -111,7 +111,7 @@ class Picture:
         return head + "\n".join(self.parts) + "\n</svg>\n"
 
 
-O = np.zeros(3)  # noqa: E741
+O = np.zeros(3)
 ONE = np.eye(3)
 SPACE = np.array([1.75, 0.35, 0.55])  # displacement of M where it is free in space
 TILTED = turn(Y, 0.35) @ turn(X, 0.35)
