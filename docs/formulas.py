@@ -25,9 +25,11 @@ def on_page_content(page_html: str, page: Any, **_: Any) -> str:
         def replaced(found: re.Match[str]) -> str:
             formula = html.unescape(found[1]).strip()
             try:
-                return str(convert(formula, display=display))
+                drawn = str(convert(formula, display=display))
             except Exception as error:
                 raise PluginError(f"{page.file.src_path}: formula {formula!r}: {error!r}") from error
+            # a wide block scrolls in itself, by keyboard too
+            return f'<div class="formula" tabindex="0">{drawn}</div>' if display == "block" else drawn
 
         return replaced
 
