@@ -23,6 +23,8 @@ from loopdyn.constraints.dispatch import TYPES as CONSTRAINTS
 from loopdyn.forces.dispatch import TYPES as FORCES
 from loopdyn.joints.base import Frame, Joint, Rotation
 from loopdyn.joints.dispatch import JOINT_TYPES
+from loopdyn.model.inertia import Box, Cylinder, Mesh, PlanarInertia, Point, Principal, Rod, Sphere
+from loopdyn.model.mechanism import BaseMotion
 from loopdyn.quantities.expressions import FUNCTIONS
 from loopdyn.quantities.expressions.functions import CONSTANTS
 from loopdyn.quantities.expressions.terms import TERMS
@@ -32,6 +34,7 @@ PAGE = Path(__file__).parent / "reference" / "elements.md"
 FORMS = {
     "Scalar": "number", "Law": "law", "Place": "point", "Vec2": "two numbers", "Vec3": "three numbers",
     "Vec4": "four numbers", "RotationField": "rotation", "Rotation": "rotation", "Frame": "frame", "Rebound": "rebound",
+    "MatrixField": "3 × 3 numbers or a mapping of `xx` ... `yz`",
     "str": "text", "bool": "true or false", "float": "number",
 }  # fmt: skip
 
@@ -52,11 +55,23 @@ UNITS = {
     "rest": "angle or length of the coordinate", "viscous": "torque·s/angle or force·s/length",
     "coulomb": "torque or force", "transition": "angle/s or length/s", "torque": "torque", "motor.force": "force",
     "applied.force": "force", "joint_tendon.terms": "length/angle, or none for a slide",
-    "joint_tendon.force": "force, or torque over angles alone",
+    "joint_tendon.force": "force, or torque over angles alone", "mass": "mass", "com": "length",
+    "start": "length", "end": "length", "size": "length", "inner_radius": "length", "izz": "mass·length²",
+    "moments": "mass·length²", "density": "mass/length³", 
+    "inertia": "mass·length²",
 }  # fmt: skip
 
 # Meaning of keys that need no words in the docstring.
-MEANINGS = {"rolling.radius": "Radius of the sphere or disc."}
+MEANINGS = {
+    "rolling.radius": "Radius of the sphere or disc.", "mass": "Mass.", "com": "Centre of mass.",
+    "start": "One end.", "end": "The other end.", "rod.radius": "Radius; 0 is a thin rod without inertia about its line.",
+    "size": "Lengths of the edges.", "at": "Centre of the shape.", "point.at": "Place of the point mass.",
+    "mesh.at": "Origin of the axes of the file.", "rotation": "Orientation of the axes; by default unturned.",
+    "radius": "Radius.", "length": "Length.", "axis": "Direction of the axis.", "inner_radius": "Radius of the hole.",
+    "izz": "Moment of inertia about the normal through the centre of mass.", "normal": "Normal of the plane.",
+    "moments": "Principal moments of inertia about the centre of mass.", "file": "Path of the STL file.",
+    "density": "Mass per volume.",
+}  # fmt: skip
 
 # What an element does, as an equation with its sign; p and P are points of `body` and `on` at the instant.
 EQUATIONS = {
@@ -136,7 +151,7 @@ def annotation(cls: type, key: str) -> str:
 
 def form(cls: type, key: str) -> str:
     """Kind of value of a key in words."""
-    text = annotation(cls, key).replace(" | None", "")
+    text = re.sub(r"Annotated\[(\w+),.*\]", r"\1", annotation(cls, key)).replace(" | None", "")
     text = re.sub(r"Literal\[([^\]]*)\]", lambda m: re.sub("['\"]", "`", m[1]), text)
     text = re.sub(r"dict\[str, (\w+)\]", r"mapping of \1", text)
     text = re.sub(r"tuple\[Law, Law, Law\]", "three laws", text)
@@ -180,7 +195,7 @@ def keys(element: str, cls: type[BaseModel], left_out: Iterable[str] = ("type", 
                 form(cls, key),
                 unit(element, cls, key),
                 default,
-                explained.get(key) or MEANINGS[f"{element}.{key}"],
+                explained.get(key) or MEANINGS.get(f"{element}.{key}") or MEANINGS[key],
             )
             lines.append("| " + " | ".join(cells).replace("|  |", "| |") + " |")
     return [*lines, ""] if len(lines) > 2 else []
@@ -252,9 +267,22 @@ RUN_TEXT = """`run.data` is an xarray dataset. Where the unit is a name, it is t
 one unit per label; the others have SI units whatever the model declares."""
 
 
+def bodies() -> list[str]:
+    """Sections of bodies: their own keys, and the shapes that give mass."""
+    parts = tuple(key for key, field in ld.Inertia.model_fields.items() if field.alias)
+    lines = ["## Bodies", "", summary(ld.Body), "", *keys("body", ld.Body, parts)]
+    for cls in (Rod, Box, Cylinder, Sphere, Point, PlanarInertia, Principal, Mesh):
+        lines += [f"### {cls.label} of a body", "", summary(cls), "", *keys(cls.label, cls)]
+    lines += ["### base", "", summary(BaseMotion), ""]
+    lines += ["| key | value | unit | default |", "|---|---|---|---|"]
+    for key in BaseMotion.model_fields:
+        lines.append(f"| `{key}` | law | {'angle' if key.startswith('r') else 'length'} | `0` |")
+    return [*lines, ""]
+
+
 def page() -> str:
     """The whole page."""
-    lines = [INTRODUCTION, "## Joints", "", "### Keys of all joints", "", *keys("joint", Joint, ("type",))]
+    lines = [INTRODUCTION, *bodies(), "## Joints", "", "### Keys of all joints", "", *keys("joint", Joint, ("type",))]
     lines += ["A frame:", "", *keys("frame", Frame), "A rotation, one of:", "", *keys("rotation", Rotation)]
     for cls in sorted(JOINT_TYPES, key=lambda c: (len(c.speeds) == 0, len(c.speeds), c.kind)):
         lines += joint(cls)

@@ -91,5 +91,7 @@ def test_the_site_is_built_without_a_warning_and_read_without_a_network(site):
             page
         )
     models = (site / "reference" / "models.html").read_text("utf-8")
-    assert re.search(r'<a class="autorefs[^>]*href="[^"]*loopdyn.System"[^>]*><code>loopdyn.System</code></a>', models)
+    assert re.search(
+        r'<a class="autorefs[^>]*href="[^"]*loopdyn.Inertia"[^>]*><code>loopdyn.Inertia</code></a>', models
+    )
     in_the_browser(site)
