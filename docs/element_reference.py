@@ -57,14 +57,15 @@ UNITS = {
     "applied.force": "force", "joint_tendon.terms": "length/angle, or none for a slide",
     "joint_tendon.force": "force, or torque over angles alone", "mass": "mass", "com": "length",
     "start": "length", "end": "length", "size": "length", "inner_radius": "length", "izz": "mass·length²",
-    "moments": "mass·length²", "density": "mass/length³", 
+    "moments": "mass·length²", "density": "mass/length³",
     "inertia": "mass·length²",
 }  # fmt: skip
 
 # Meaning of keys that need no words in the docstring.
 MEANINGS = {
     "rolling.radius": "Radius of the sphere or disc.", "mass": "Mass.", "com": "Centre of mass.",
-    "start": "One end.", "end": "The other end.", "rod.radius": "Radius; 0 is a thin rod without inertia about its line.",
+    "start": "One end.", "end": "The other end.", 
+    "rod.radius": "Radius; 0 is a thin rod without inertia about its line.",
     "size": "Lengths of the edges.", "at": "Centre of the shape.", "point.at": "Place of the point mass.",
     "mesh.at": "Origin of the axes of the file.", "rotation": "Orientation of the axes; by default unturned.",
     "radius": "Radius.", "length": "Length.", "axis": "Direction of the axis.", "inner_radius": "Radius of the hole.",
