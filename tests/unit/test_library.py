@@ -580,7 +580,7 @@ def test_what_cannot_be_turned_is_refused():
         turned(m)
     m = library.pendulum()
     table = {"of": "t", "points": [(0, 0), (1, 1), (2, 0)]}
-    m.add_force(ld.forces.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
+    m.add_force(None, ld.forces.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
     with pytest.raises(ld.errors.ModelError, match="table"):
         turned(m)
 

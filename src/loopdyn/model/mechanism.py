@@ -27,6 +27,7 @@ from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.measures import Measure, MeasureField
 from loopdyn.model.points import NamedPoint, PointField, resolve_points
+from loopdyn.model.tolerances import Tolerance, ToleranceField, check_tolerances
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
@@ -104,6 +105,7 @@ PARTS = {
     "base": BaseMotion,
     "points": NamedPoint,
     "measures": Measure,
+    "tolerances": Tolerance,
 }
 
 
@@ -160,6 +162,7 @@ class Mechanism(BaseModel):
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     measures: dict[str, MeasureField] = {}
+    tolerances: dict[str, ToleranceField] = {}
     start: Start = Start()
     user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
     user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
@@ -193,6 +196,12 @@ class Mechanism(BaseModel):
     def ground(self) -> str:
         """Name of the ground, the fixed body."""
         return GROUND
+
+    def _repr_html_(self) -> str:
+        """3-D view for Jupyter."""
+        from loopdyn.output.notebook import mechanism_view
+
+        return mechanism_view(self)
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -280,16 +289,16 @@ class Mechanism(BaseModel):
         self.joints[name] = _named(type(joint), data, f"joint '{name}'")
         return name
 
-    def add_force(self, force: Force, name: str | None = None) -> str:
-        """Add a force; its name is given here or with the force, or made from its type.
+    def add_force(self, name: str | None, force: Force) -> str:
+        """Add a force; a name None is that given with the force, or one made from its type.
 
         Examples
         --------
         >>> from loopdyn.forces import AppliedForce
         >>> m = Mechanism("m")
         >>> b = m.add_body("b", Inertia.sphere(mass=1.0, radius=0.1))
-        >>> m.add_force(AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
-        'applied_1'
+        >>> m.add_force("push", AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
+        'push'
         """
         name = name or force.name
         if name is None:
@@ -312,7 +321,7 @@ class Mechanism(BaseModel):
         'drive'
         """
         given = {k: v for k, v in (("torque", torque), ("force", force)) if v is not None}
-        return self.add_force(_named(Motor, {"joint": joint, **given}, f"force '{name}'"), name)
+        return self.add_force(name, _named(Motor, {"joint": joint, **given}, f"force '{name}'"))
 
     def add_constraint(self, name: str, constraint: Constraint) -> str:
         """Add a constraint: a distance, a guided point, a slot, rolling, or a relation of joint coordinates.
@@ -441,7 +450,9 @@ class Mechanism(BaseModel):
             raise ModelError(
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
-        self.parameters = {**self.parameters, **parameters}
+        before = self.parameters
+        self.parameters = dict(parameters)  # the new ones are checked, the others have been
+        self.__dict__["parameters"] = {**before, **self.parameters}
 
     def snapshot(self) -> Mechanism:
         """Copy that later changes of this mechanism do not reach; parts that nobody can change are shared."""
@@ -511,6 +522,7 @@ class Mechanism(BaseModel):
         r = Resolver(resolve_parameters(self.parameters), self.units)
         r.measures = frozenset(self.measures)
         resolve_points(self.points, r)
+        check_tolerances(self.tolerances, self.parameters, r)
         return r
 
     def locate(self, problems: Sequence[Problem]) -> list[Problem]:
