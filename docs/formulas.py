@@ -26,6 +26,8 @@ def on_page_content(page_html: str, page: Any, **_: Any) -> str:
             formula = html.unescape(found[1]).strip()
             try:
                 drawn = str(convert(formula, display=display))
+                if "\\" in drawn or "<mi>&</mi>" in drawn:
+                    raise ValueError("it has a command or an environment that cannot be drawn")
             except Exception as error:
                 raise PluginError(f"{page.file.src_path}: formula {formula!r}: {error!r}") from error
             # a wide block scrolls in itself, by keyboard too
