@@ -33,7 +33,7 @@ def test_labels_are_shown_with_kind_and_unit(four_bar):
 
 
 def test_label_of_an_acceleration_has_its_article(four_bar):
-    with pytest.raises(ld.LoopdynError, match="'A.acceleration' is an acceleration"):
+    with pytest.raises(ld.LoopdynError, match=r"'A.acceleration' is an acceleration"):
         four_bar.state()["A.acceleration"]
 
 
