@@ -1,5 +1,7 @@
 """Measures: formulas of points, joint coordinates, speeds and loads, against closed forms and hand calculation."""
 
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -360,3 +362,40 @@ def test_systems_with_other_parameters_have_their_own_measures():
 
 def test_measures_print_as_a_table_with_units():
     assert str(at(arm(MM, high="y(P)"))).split() == ["high", "47.942554", "mm"]
+
+
+@pytest.fixture(scope="module")
+def ball_run():
+    """A run of a spatial four-bar whose ball joint C is cut, with measures of it."""
+    m = ld.library.rssr()
+    m.add_measure("spin", "C.wx.speed + 2*C.wz.speed")
+    m.add_measure("part", "C.y")
+    m.add_measure("load", "C.fx")
+    system = m.compile(cuts=["C"])
+    return ld.simulate(system, ld.assemble(system, v={"A": 2.0}), (0, 0.2), t_eval=[0, 0.1, 0.2], progress=False)
+
+
+def test_measures_read_speeds_of_a_cut_ball_joint(ball_run):
+    run, joint = ball_run, ball_run.system.mechanism.joints["C"]
+    parent, child = (run.body(str(b)) for b in (joint.parent, joint.child))
+    apart = (child["angular_velocity"] - parent["angular_velocity"]).values
+    # Frames of both bodies are parallel to the world at the reference pose: M has the axes of the child.
+    own = np.einsum("nij,ni->nj", child["rotation"].values, apart)
+    assert run["spin"].values == pytest.approx(own[:, 0] + 2.0 * own[:, 2], rel=STEPS)
+    assert run.data["measures"].sel(measure="spin").values.tolist() == run["spin"].values.tolist()
+    assert run["part"].values == pytest.approx(run["C.y"].values, rel=ROUNDED)
+
+
+def test_accelerations_of_a_cut_ball_joint_are_refused_by_name():
+    m = ld.library.rssr()
+    m.add_measure("bad", "C.wx.acceleration")
+    with pytest.raises(ld.LoopdynError, match=r"C\.wx\.acceleration.*other cuts"):
+        _ = ld.measures(m.compile(cuts=["C"]))["bad"]
+
+
+def test_runs_are_pickled_and_copied_after_a_measure_was_read(ball_run):
+    before = ball_run["load"].values  # N, and the Dataset is made, whose variables are computed when they are read
+    assert "wrench" in ball_run.data
+    for again in (pickle.loads(pickle.dumps(ball_run)), copy.deepcopy(ball_run)):
+        assert again["load"].values.tolist() == before.tolist()
+        assert again.data["measures"].values.tolist() == ball_run.data["measures"].values.tolist()

@@ -498,3 +498,17 @@ def test_the_environment_of_the_example_passes_the_checks_of_gymnasium(monkeypat
     env = gymnasium_five_bar.FiveBar()
     check_env(env, skip_render_check=True)
     assert gymnasium_five_bar.controlled(env, 0) == gymnasium_five_bar.controlled(env, 0)
+
+
+@pytest.mark.parametrize("units", [{}, {"angle": "deg"}], ids=["rad", "deg"])
+def test_accelerations_of_cut_joints_are_read_as_differences_of_those_of_bodies(units):
+    m = ld.library.five_bar()
+    m.units = ld.Units(**units)
+    system = m.compile(cuts=["C"])
+    sim = ld.Simulation(system, step=1e-3)
+    for _ in range(20):
+        sim.step()
+    joint, k = m.joints["C"], ld.kinematics(system, sim.state, a=sim.a)
+    child, parent = (k.body(str(b))["angular_acceleration"].sel(xyz="z") for b in (joint.child, joint.parent))
+    # A pin about z; sums of some accelerations, each rounded to 1.1e-16 of the largest.
+    assert sim["C.acceleration"] == pytest.approx(float(child - parent), rel=1e-9)

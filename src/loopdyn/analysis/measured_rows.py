@@ -67,8 +67,9 @@ class MeasuredRows:
         """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
         s, w = self.measuring, self._w
         w.t[0], w.q[:], w.v[:] = t, q, v
-        if len(self._near):
-            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
+        if len(self._near):  # behind those of forces; terms of laws, which come last, have no part in rows
+            first = len(s.model.force)
+            w.near[first : first + len(self._near)] = np.append(near, 0.0)[self._near]
         if self._user is not None:
             self._user(t, q, v).write(w, self._J, self._rate)
         kinematics.place(s.ints, s.floats, self._work, False)
