@@ -399,3 +399,21 @@ def test_runs_are_pickled_and_copied_after_a_measure_was_read(ball_run):
     for again in (pickle.loads(pickle.dumps(ball_run)), copy.deepcopy(ball_run)):
         assert again["load"].values.tolist() == before.tolist()
         assert again.data["measures"].values.tolist() == ball_run.data["measures"].values.tolist()
+
+
+def test_turns_of_cut_joints_follow_from_rates_between_distant_outputs():
+    m = ld.library.bennett()  # four revolutes in space, all of which turn fully: no path of the tree counts the turns
+    m.gravity = (0.0, 0.0, 0.0)
+    m.add_measure("turned", "P1")
+    runs = []
+    for cut in ("P1", "P3"):
+        system = m.compile(cuts=[cut])
+        state = ld.assemble(system, q={"P1": 0.3}, v={"P1": 40.0})
+        # 0.125 s apart: eight outputs for about six and a half turns
+        runs.append(ld.simulate(system, state, (0.0, 1.0), t_eval=np.linspace(0.0, 1.0, 9), progress=False))
+    cut, in_tree = runs
+    assert in_tree.path.q[-1, in_tree.system.coordinates.index("P1")] > 30.0
+    # Two integrations with relative tolerances of 1e-8 a step, over six turns.
+    for label in ("P1", "turned"):
+        assert cut[label].values == pytest.approx(in_tree["P1"].values, abs=1e-5)
+    assert in_tree["P3"].values == pytest.approx(cut["P3"].values, abs=1e-5)

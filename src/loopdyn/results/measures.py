@@ -183,15 +183,18 @@ class Measured:
         s, p, n, m = self.system, self.path, len(self.path.t), len(rows.cut)
         x, dx, ddx = (np.zeros((n, m)) for _ in range(3))
         near = np.array([self._turns.get(label, 0.0) for label in rows.cut])
+        labels = [s.labels.coordinates[label] for label in rows.cut]
+        turning = [c.joint.spec.is_periodic(c.k) and not s.knows_turns(c.joint, c.k) for c in labels]
         for k in range(n):
-            if k:
-                near = x[k - 1] + dx[k - 1] * float(p.along[k] - p.along[k - 1])
             phi, J, rate, gamma = rows(p.t[k], p.q[k], p.v[k], near)
             x[k], dx[k] = phi[rows.measured], rate[rows.measured]
             ddx[k] = (J @ p.a[k] - gamma)[rows.measured]
-            for j, label in enumerate(rows.cut):
-                found = s.labels.coordinates[label]
-                x[k, j] = s.with_turns(found.joint, found.k, float(x[k, j]), p.q[k])
+            for j, c in enumerate(labels):
+                x[k, j] = s.with_turns(c.joint, c.k, float(x[k, j]), p.q[k])
+            if k:  # turns as the rates say
+                expected = near + 0.5 * (dx[k - 1] + dx[k]) * float(p.along[k] - p.along[k - 1])
+                x[k] += np.where(turning, FULL_TURN * np.round((expected - x[k]) / FULL_TURN), 0.0)
+            near = x[k]
         return x, dx, ddx
 
     # -------------------------------------------------------------------------------------------- points
