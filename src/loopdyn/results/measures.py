@@ -317,7 +317,6 @@ def labelled(name: str, values: Array, unit: str, dim: str, coords: Mapping[str,
 
 def along_run(run: Run) -> Measured:
     """Measures along a run; reactions and loads are computed if one needs them."""
-
     p = run.path
     return Measured(run.system, Path(p.t, p.q, p.v, p.a, p.t), partial(_load_along, run))
 
