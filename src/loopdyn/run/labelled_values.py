@@ -21,6 +21,8 @@ Array = NDArray[np.float64]
 def value_of(system: System, label: str, state: State, a: Array) -> float:
     """Value of a label of ``system.labels``, or of a measure, at a closed state with accelerations `a`, declared units.
 
+    Where accelerations are NaN, in a singular passage, so are reactions and loads of constraints.
+
     Examples
     --------
     >>> import loopdyn as ld
@@ -33,6 +35,8 @@ def value_of(system: System, label: str, state: State, a: Array) -> float:
     found = system.labels.find(label, "Simulation")
     if found.kind == "body":
         raise LoopdynError(f"'{label}' is a body, which has no single number. See ld.kinematics(system, sim.state).")
+    if found.kind in ("reaction", "constraint load") and np.isnan(a).any():  # in a singular passage
+        return float("nan")
     if found.kind == "reaction":
         return float(reactions(system, state, a)[found.element][label.rpartition(".")[2]])
     if found.kind == "constraint load":
