@@ -142,6 +142,10 @@ class Run(PathResult):
     criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     passages: tuple[Passage, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is known now: variables of :attr:`data` are computed, and kept here, while they are being pickled."""
+        return dict(self.__dict__)
+
     # ------------------------------------------------------------------------------------------ the results
 
     @property
