@@ -93,6 +93,7 @@ bench: develop  ## Time trees and closed loops beside other engines
 	$(PY) benchmarks/rcr.py
 	$(PY) benchmarks/simulate.py
 	$(PY) benchmarks/auto.py
+	$(PY) benchmarks/linearize.py
 
 kernels: install  ## Build the wheel of compiled kernels, loopdyn-kernels, in dist
 	rm -rf build/kernels

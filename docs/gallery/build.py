@@ -8,7 +8,6 @@ playwright.
 from __future__ import annotations
 
 import io
-import re
 import shutil
 import sys
 import tempfile
@@ -126,11 +125,6 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """In the repository a page links to the file in examples/, in the site to the copy."""
     return markdown.replace("](../../examples/mechanisms/", "](files/")
-
-
-def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Docstrings name functions by the roles of Sphinx, which Markdown does not know: the name is left."""
-    return re.sub(r":(?:func|class|meth|mod|data|attr):(?:<code>|`)~?([^<`]*)(?:</code>|`)", r"<code>\1</code>", html)
 
 
 def on_post_build(config: Any) -> None:

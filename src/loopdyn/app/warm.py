@@ -34,6 +34,7 @@ MORE = (
     "drive and statics",
     "events",
     "fixed steps",
+    "linear equations",
 )
 
 
@@ -103,6 +104,13 @@ class Uses:
         ld.accelerations(sprung, at, "absolute")
         ld.simulate(sprung, at, (0.0, 0.02), progress=False).data.load()
 
+    def linear(self) -> None:
+        """Kernels in complex numbers: derivatives of accelerations, points and loads."""
+        m = ld.library.four_bar()
+        m.add_motor("motor", "A", torque=0.0)
+        system = m.compile()
+        ld.linearize(system, inputs=["motor"], outputs=["A", system.topology.cuts[0] + ".speed", "motor.load", "A.fx"])
+
     def statics(self) -> None:
         """Kinematic analysis, statics, inverse dynamics."""
         ld.equilibrium(self.system)
@@ -141,6 +149,7 @@ def uses() -> dict[str, Callable[[], object]]:
             run(integrator=each)
             for each in (ld.integrators.RK4(0.01), ld.integrators.ABM(0.01), ld.integrators.GeneralizedAlpha(0.01))
         ],
+        "linear equations": on.linear,
     }
 
 

@@ -22,7 +22,7 @@ from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.distribution.layout import DistributionScratch, DistributionTables
 from loopdyn.loops.distribution.plan import DistributionPlanner, Rows, scratch
 from loopdyn.loops.elimination.passes import balance
-from loopdyn.loops.elimination.plan import plan_elimination, with_cuts
+from loopdyn.loops.elimination.plan import plan_elimination, plans_alike, with_cuts
 from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.rank import is_large, of_matrix
 from loopdyn.quantities.wording import nearest
@@ -139,7 +139,9 @@ class Balance:
             varying = [(place[j.name], cut_of[j.body] if j.in_tree else j.cut, k) for j, k, _ in self.varying]
             return DistributionPlanner(system, rows, severed).structure(varying, self.row_joint)
 
-        return system.kept.find("distribution", self.tolerated, make)
+        origin = system.kept.origin
+        alike = origin is not None and plans_alike(system, origin)
+        return (origin if alike else system).kept.find("distribution", self.tolerated, make)
 
     def scratch(self, columns: int) -> DistributionScratch:
         """Arrays of the compiled distribution for so many right sides."""

@@ -27,6 +27,7 @@ from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.measures import Measure, MeasureField
 from loopdyn.model.points import NamedPoint, PointField, resolve_points
+from loopdyn.model.tolerances import Tolerance, ToleranceField, check_tolerances
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
@@ -104,6 +105,7 @@ PARTS = {
     "base": BaseMotion,
     "points": NamedPoint,
     "measures": Measure,
+    "tolerances": Tolerance,
 }
 
 
@@ -160,6 +162,7 @@ class Mechanism(BaseModel):
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     measures: dict[str, MeasureField] = {}
+    tolerances: dict[str, ToleranceField] = {}
     start: Start = Start()
     user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
     user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
@@ -519,6 +522,7 @@ class Mechanism(BaseModel):
         r = Resolver(resolve_parameters(self.parameters), self.units)
         r.measures = frozenset(self.measures)
         resolve_points(self.points, r)
+        check_tolerances(self.tolerances, self.parameters, r)
         return r
 
     def locate(self, problems: Sequence[Problem]) -> list[Problem]:

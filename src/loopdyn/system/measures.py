@@ -97,6 +97,19 @@ def compiled_formula(system: System, text: str, element: str) -> CompiledMeasure
     return made
 
 
+def compiled_label(system: System, label: str) -> CompiledMeasure | None:
+    """A label of the system as a measure; None if it is none of a number. Formulas cannot name all labels."""
+    compiler = MeasureCompiler(system)
+    quantity = compiler._of_joint(label) or compiler._of_load(label)
+    if quantity is None:
+        return None
+    units, of = system.units, quantity.dimension
+    program = parse("x").program(["x"])
+    return CompiledMeasure(
+        label, label, of, unit_symbol(of, units), unit_factor(of, units), quantity.level, (quantity,), program
+    )
+
+
 class MeasureCompiler:
     """Compiles the measures of one system and collects their problems."""
 
