@@ -136,7 +136,7 @@ class Drive(PathResult):
         return "time" if self.parameter == "time" else "sample"
 
     def _of_cut(self, label: str, rate: int) -> Array:
-        """Values that were found on the way, whose turns are those of the steps between the samples."""
+        """Values found along the path, whose turns are those of the steps between the samples."""
         return self.cut[label][:, rate] if label in self.cut else super()._of_cut(label, rate)
 
     def state(self, k: int) -> State:
