@@ -148,8 +148,12 @@ class PathResult:
         if found.index >= 0:
             values: Array = getattr(self.samples, "qva"[rate])[:, found.index]
             return values
-        label, known = found.name.removesuffix(SPEED).removesuffix(ACCELERATION), self.system.labels
-        return self._measured.of_cut(found.kind, label, (known.speeds if rate else known.coordinates)[label])
+        return self._of_cut(found.name.removesuffix(SPEED).removesuffix(ACCELERATION), rate)
+
+    def _of_cut(self, label: str, rate: int) -> Array:
+        """Values (n,) in SI units of a coordinate of a cut joint or, by `rate`, of its speed or acceleration."""
+        known = self.system.labels.speeds if rate else self.system.labels.coordinates
+        return self._measured.of_cut(RATES[rate], label, known[label])
 
     def _per(self, dimension: str, rate: int) -> tuple[str, float]:
         """Declared unit of a quantity or its derivatives along the path, and its SI value."""

@@ -143,7 +143,7 @@ class Run(PathResult):
     passages: tuple[Passage, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is known now: variables of :attr:`data` are computed, and kept here, while they are being pickled."""
+        """Copy of all that is known: reading :attr:`data` while it is pickled keeps further results here."""
         return dict(self.__dict__)
 
     # ------------------------------------------------------------------------------------------ the results

@@ -48,7 +48,7 @@ def value_of(system: System, label: str, state: State, a: Array) -> float:
         values = {"coordinate": state.q, "speed": state.v, "acceleration": a}[found.kind]
         return float(values[found.index]) / found.factor
     if found.kind == "acceleration":
-        path = Path(np.array([state.t]), state.q[None], state.v[None], a[None], np.array([state.t]))
+        here = Path(np.array([state.t]), state.q[None], state.v[None], a[None], np.array([state.t]))
         name = label.removesuffix(ACCELERATION)
-        return float(Measured(system, path).of_cut(found.kind, name, system.labels.speeds[name])[0]) / found.factor
+        return float(Measured(system, here).of_cut(found.kind, name, system.labels.speeds[name])[0]) / found.factor
     return measured(system, state, label.removesuffix(SPEED))[found.kind == "speed"] / found.factor
