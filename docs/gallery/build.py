@@ -31,7 +31,7 @@ THERE_AND_BACK = np.concatenate([np.linspace(0, 1, 91), np.linspace(1, 0, 91)[1:
 class Exhibit:
     """How a mechanism of the gallery is shown."""
 
-    motion: Callable[[ld.Mechanism], ld.Run | ld.results.Drive]
+    motion: Callable[[ld.Mechanism], ld.results.Run | ld.results.Drive]
     traces: tuple[Any, ...] = ()  # joints, or points of bodies at the reference pose by formulas
     file: str = ""  # in examples/mechanisms, where it is not named like the page
 
@@ -47,10 +47,10 @@ def sweep(**ranges: tuple[float, float]) -> Callable[[ld.Mechanism], ld.results.
     return lambda m: ld.drive(m.compile(), inputs)
 
 
-def fall(seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None) -> Callable[[ld.Mechanism], ld.Run]:
+def fall(seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None) -> Callable[[ld.Mechanism], ld.results.Run]:
     """The mechanism moves by itself from its start."""
 
-    def run(m: ld.Mechanism) -> ld.Run:
+    def run(m: ld.Mechanism) -> ld.results.Run:
         prepare(m)
         system = m.compile()
         times = np.linspace(0.0, seconds, FRAMES)

