@@ -293,7 +293,15 @@ def page() -> str:
     lines += ["## Drivers", "", *element(ld.constraints.Driver, "driver"), "## Forces", ""]
     for cls in FORCES:
         lines += element(cls)
-    lines += ["## Measures", "", summary(ld.results.Measure), "", *keys("measure", ld.results.Measure), "## Functions of formulas", ""]
+    lines += [
+        "## Measures",
+        "",
+        summary(ld.results.Measure),
+        "",
+        *keys("measure", ld.results.Measure),
+        "## Functions of formulas",
+        "",
+    ]
     lines += [*functions(), "## Variables of a run", ""]
     lines += [RUN_TEXT, ""]
     lines += ["| variable | dimensions | unit | meaning |", "|---|---|---|---|"]

@@ -3,7 +3,8 @@
     pip install "loopdyn[gym]"
     python examples/gymnasium_five_bar.py
 
-The observation has the angles of both cranks less those wanted, and their speeds; the action has both torques, from -1 to 1 times the largest one.
+The observation has the angles of both cranks less those wanted, and their speeds; the action has both torques, from -1
+to 1 times the largest one.
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def sweep(**ranges: tuple[float, float]) -> Callable[[ld.Mechanism], ld.results.
     return lambda m: ld.drive(m.compile(), inputs)
 
 
-def fall(seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None) -> Callable[[ld.Mechanism], ld.results.Run]:
+def fall(
+    seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None
+) -> Callable[[ld.Mechanism], ld.results.Run]:
     """The mechanism moves by itself from its start."""
 
     def run(m: ld.Mechanism) -> ld.results.Run:
