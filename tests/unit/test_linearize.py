@@ -122,7 +122,7 @@ def bricard_corners(x):
     ids=["bennett", "bricard"],
 )
 def test_overconstrained_linkages_swing_about_an_equilibrium(make, corners, up):
-    """V'' over the inertia along the only motion, of thin rods of 1 kg between corners that are known in closed form."""
+    """V'' over the inertia along the only motion, of thin rods of 1 kg between corners known in closed form."""
     system = make().compile()
     there = ld.equilibrium(system)
     found = ld.linearize(system, there, independent=["P1"])
