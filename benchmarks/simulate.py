@@ -107,7 +107,7 @@ class Problem:
         known = np.abs(angles).max() < LOST and np.abs(rates).max() < LOST
         return self.described.state(angles, rates) if known else self.nowhere
 
-    def run(self, formulation: str | ld.formulations.Formulation = "graph", **options) -> ld.Run:
+    def run(self, formulation: str | ld.formulations.Formulation = "graph", **options) -> ld.results.Run:
         given = {"t_eval": [self.span], "progress": False, "formulation": formulation} | options
         return ld.simulate(self.system, self.start, (0.0, self.span), **given)
 

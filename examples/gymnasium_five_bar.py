@@ -3,7 +3,8 @@
     pip install "loopdyn[gym]"
     python examples/gymnasium_five_bar.py
 
-The observation has the angles of both cranks less those wanted, and their speeds; the action has both torques in N m.
+The observation has the angles of both cranks less those wanted, and their speeds; the action has both torques, from -1
+to 1 times the largest one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class FiveBar(gymnasium.Env):
         self.sim = ld.Simulation(mechanism.compile(), inputs=[f"motor {crank}" for crank in CRANKS], step=STEP)
         self.start = np.array([self.sim[crank] for crank in CRANKS])
         self.wanted, self.steps = self.start, 0
-        self.action_space = gymnasium.spaces.Box(-TORQUE, TORQUE, (2,), np.float64)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float64)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float64)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
@@ -43,10 +44,11 @@ class FiveBar(gymnasium.Env):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Apply both torques over one step."""
-        going = self.sim.step(np.clip(action, -TORQUE, TORQUE))
+        torque = TORQUE * np.clip(action, -1.0, 1.0)
+        going = self.sim.step(torque)
         self.steps += 1
         seen = self._observation()
-        reward = -float(seen[:2] @ seen[:2]) - 1e-4 * float(np.square(action).sum())
+        reward = -float(seen[:2] @ seen[:2]) - 1e-4 * float(torque @ torque)
         return seen, reward, not going, self.steps >= STEPS, {"message": self.sim.message}
 
     def _observation(self) -> np.ndarray:
@@ -59,7 +61,7 @@ def controlled(env: FiveBar, seed: int) -> float:
     seen, _ = env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
-        seen, reward, ended, late, _ = env.step(-60.0 * seen[:2] - 6.0 * seen[2:])
+        seen, reward, ended, late, _ = env.step((-60.0 * seen[:2] - 6.0 * seen[2:]) / TORQUE)
         total, over = total + reward, ended or late
     return total
 

@@ -8,7 +8,6 @@ playwright.
 from __future__ import annotations
 
 import io
-import re
 import shutil
 import sys
 import tempfile
@@ -32,7 +31,7 @@ THERE_AND_BACK = np.concatenate([np.linspace(0, 1, 91), np.linspace(1, 0, 91)[1:
 class Exhibit:
     """How a mechanism of the gallery is shown."""
 
-    motion: Callable[[ld.Mechanism], ld.Run | ld.results.Drive]
+    motion: Callable[[ld.Mechanism], ld.results.Run | ld.results.Drive]
     traces: tuple[Any, ...] = ()  # joints, or points of bodies at the reference pose by formulas
     file: str = ""  # in examples/mechanisms, where it is not named like the page
 
@@ -48,10 +47,12 @@ def sweep(**ranges: tuple[float, float]) -> Callable[[ld.Mechanism], ld.results.
     return lambda m: ld.drive(m.compile(), inputs)
 
 
-def fall(seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None) -> Callable[[ld.Mechanism], ld.Run]:
+def fall(
+    seconds: float, prepare: Callable[[ld.Mechanism], None] = lambda m: None
+) -> Callable[[ld.Mechanism], ld.results.Run]:
     """The mechanism moves by itself from its start."""
 
-    def run(m: ld.Mechanism) -> ld.Run:
+    def run(m: ld.Mechanism) -> ld.results.Run:
         prepare(m)
         system = m.compile()
         times = np.linspace(0.0, seconds, FRAMES)
@@ -126,11 +127,6 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """In the repository a page links to the file in examples/, in the site to the copy."""
     return markdown.replace("](../../examples/mechanisms/", "](files/")
-
-
-def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
-    """Docstrings name functions by the roles of Sphinx, which Markdown does not know: the name is left."""
-    return re.sub(r":(?:func|class|meth|mod|data|attr):(?:<code>|`)~?([^<`]*)(?:</code>|`)", r"<code>\1</code>", html)
 
 
 def on_post_build(config: Any) -> None:

@@ -60,14 +60,12 @@ from .joints import Translational as Translational
 from .joints import Universal as Universal
 from .joints import Weld as Weld
 from .model.inertia import Inertia as Inertia
-from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
 from .output.control import to_control as to_control
 from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units
-from .results.run import Run as Run
 from .run.events import Limits as Limits
 from .run.sensitivity import sensitivity as sensitivity
 from .run.simulate import simulate as simulate

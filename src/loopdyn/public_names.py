@@ -39,7 +39,7 @@ MOVED = {
         "integrators": "ABM Baumgarte DOP853 DP5 Extrapolation GeneralizedAlpha Integrator RK4 Steps Stiff",
         "joints": "Rotation",
         "results": "Bearings Branches Change Coordinates Drive DriveEvent Equations Equilibria Equilibrium "
-        "InverseDynamics Mobility Preload Reactions Topology Variant Variants compare_runs",
+        "InverseDynamics Measure Mobility Preload Reactions Run Topology Variant Variants compare_runs",
     }.items()
     for name in names.split()
 } | {

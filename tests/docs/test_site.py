@@ -86,4 +86,12 @@ def test_the_site_is_built_without_a_warning_and_read_without_a_network(site):
         # what a browser would load by itself; links to other places may be clicked
         loaded = re.findall(r"<(?:script|img|iframe|link)[^>]*?(?:src|href)=[\"']?(https?:)", page.read_text("utf-8"))
         assert loaded == [], page
+    for page in set(site.rglob("*.html")) - set(site.glob("gallery/animations/*")):
+        assert not re.findall(r":(?:class|func|meth|attr|data|mod):|class=\"arithmatex\"", page.read_text("utf-8")), (
+            page
+        )
+    models = (site / "reference" / "models.html").read_text("utf-8")
+    assert re.search(
+        r'<a class="autorefs[^>]*href="[^"]*loopdyn.Inertia"[^>]*><code>loopdyn.Inertia</code></a>', models
+    )
     in_the_browser(site)

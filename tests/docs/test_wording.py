@@ -68,6 +68,23 @@ WORDS = {
     r"\bgo(es)? through all\b": "tests all, iterates over",
 }
 
+# Phrases that stood where the field has a term, on pages, and the term.
+PHRASES = {
+    r"\bmomentum alone goes through\b": "singular pose",
+    r"\bundetermined in this\b": "statically indeterminate component",
+    r"\bof the largest energy\b": "relative energy-balance error",
+    r"\bquality \(0 is singular\)": "smallest singular value",
+    r"\bturn(s|ing)? the input\b": "kinematic analysis",
+    r"\bwhat motors? (must|has to|have to)\b": "inverse dynamics: motor loads for a given motion",
+    r"\bwhether it stays there\b": "static equilibria and their stability",
+    r"\brows of all joints\b": "constraint equations, rows of the constraint Jacobian",
+    r"\banother value of a parameter\b": "override a parameter",
+    r"\bclosed from the pose it started at\b": "assembled directly from the start pose",
+    r"\basks? in vain\b": "say what was requested and refused",
+    r"\bsingularity watch(er)?\b": "singularity monitor",
+    r"\bgo(es)? on anew\b": "restart, resume",
+}
+
 
 def _text_files() -> list[Path]:
     return sorted(SOURCES.rglob("*.py"))
@@ -129,3 +146,14 @@ def test_texts_use_the_terms_of_the_field(word):
             f"{texts[start:].split(': ')[0]}: ...{texts[max(start, found.start() - 40) : found.end() + 40]}..."
         )
     assert not wrong, f"better: {WORDS[word]}\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_pages_use_the_terms_of_the_field(phrase):
+    wrong = [
+        f"{_name(page)}: ...{found[0]}..."
+        for page in PAGES
+        if page != EVIDENCE
+        for found in re.finditer(phrase, re.sub(r"\s+", " ", page.read_text(encoding="utf-8")), re.IGNORECASE)
+    ]
+    assert not wrong, f"better: {PHRASES[phrase]}\n" + "\n".join(wrong)

@@ -480,7 +480,7 @@ def test_appendix_B_scheme_37_is_scheme_35(example):
 RUNS = ["d1_swing", "d2_loop_both_singularities", "d3_crank3_caseb_never_singular"]
 
 
-def simulated(name: str, rtol: float = 1e-12, **options) -> tuple[ld.Run, np.ndarray]:
+def simulated(name: str, rtol: float = 1e-12, **options) -> tuple[ld.results.Run, np.ndarray]:
     """A run, and its errors at the output times."""
     d = TARGETS[name]
     system = four_bar(d["L"], d["m"])

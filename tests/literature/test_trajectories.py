@@ -18,7 +18,9 @@ def reference(name: str, until: float) -> dict[str, np.ndarray]:
     return {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
 
 
-def motion(name: str, until: float, formulation, file: str, rtol: float = TIGHT, **start) -> tuple[ld.Run, dict]:
+def motion(
+    name: str, until: float, formulation, file: str, rtol: float = TIGHT, **start
+) -> tuple[ld.results.Run, dict]:
     system = getattr(ld.library, name)().compile()
     expected = reference(file, until)
     state = ld.assemble(system, **start)
@@ -29,7 +31,7 @@ def motion(name: str, until: float, formulation, file: str, rtol: float = TIGHT,
     return run, expected
 
 
-def coordinate(run: ld.Run, label: str) -> np.ndarray:
+def coordinate(run: ld.results.Run, label: str) -> np.ndarray:
     return run.path.q[:, run.system.coordinates.index(label)]
 
 

@@ -32,14 +32,14 @@ def rotor(gravity: float = 0.0, **extra) -> ld.Mechanism:
     return m
 
 
-def turned(m: ld.Mechanism, outputs: int = 41) -> ld.Run:
+def turned(m: ld.Mechanism, outputs: int = 41) -> ld.results.Run:
     system = m.compile()
     times = np.linspace(0.0, PERIOD, outputs)
     return ld.simulate(system, ld.assemble(system, q={}), (0.0, PERIOD), t_eval=times, progress=False)
 
 
 @pytest.fixture(scope="module")
-def crank() -> ld.Run:
+def crank() -> ld.results.Run:
     """A slider-crank driven at a constant rate through one turn."""
     m = ld.library.slider_crank()
     m.start = type(m.start)()

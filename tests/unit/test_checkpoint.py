@@ -30,7 +30,7 @@ run_pendulum(sys.argv[1], until=float(sys.argv[3]))
 """
 
 
-def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -> ld.Run:
+def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -> ld.results.Run:
     """Long enough to be killed in the middle of it."""
     system = ld.library.pendulum().compile()
     times = np.linspace(0.0, until, 401)
@@ -39,7 +39,7 @@ def run_pendulum(folder=None, integrator=None, until: float = 20.0, events=()) -
                        checkpoint=folder, progress=False)  # fmt: skip
 
 
-def arrays(run: ld.Run) -> tuple[np.ndarray, ...]:
+def arrays(run: ld.results.Run) -> tuple[np.ndarray, ...]:
     p = run.path
     return p.t, p.q, p.v, p.a, p.work, p.steps
 
@@ -126,7 +126,7 @@ def test_a_run_goes_on_bit_for_bit_where_the_solver_has_chosen_its_rows_anew(
     choose = Elimination.choose
     monkeypatch.setattr(Elimination, "choose", lambda self, *given: choices.append(1) or choose(self, *given))
 
-    def run(folder=None) -> ld.Run:
+    def run(folder=None) -> ld.results.Run:
         return ld.simulate(system, state, (0, 1), t_eval=times, formulation="graph", integrator=integrator,
                            drift=drift, checkpoint=folder, progress=False)  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_minimal_coordinates_go_on_bit_for_bit_through_switches_and_constraint_c
     kind = {"partition": ld.Partition, "closure": ld.Closure, "rcr": ld.Rcr}[name]
     options = kind(candidates=["A", "B", "E"])
 
-    def run(folder=None) -> ld.Run:
+    def run(folder=None) -> ld.results.Run:
         return ld.simulate(system, state, (0, 1), t_eval=np.linspace(0, 1, 51), formulation=options, rtol=1e-9,
                            integrator=integrator, events=events, checkpoint=folder, progress=False)  # fmt: skip
 
@@ -201,14 +201,14 @@ def test_a_folder_of_another_simulation_is_refused(tmp_path):
 # ----------------------------------------------------------------------------------------- what it belongs to
 
 
-def run_with_force(folder: Path, function) -> ld.Run:
+def run_with_force(folder: Path, function) -> ld.results.Run:
     m = ld.library.pendulum()
     m.add_force("push", ld.forces.UserForce(function=function))
     system = m.compile()
     return ld.simulate(system, system.state(), (0, 0.1), t_eval=[0, 0.1], progress=False, checkpoint=folder)
 
 
-def run_with_events(folder: Path, *events) -> ld.Run:
+def run_with_events(folder: Path, *events) -> ld.results.Run:
     return run_pendulum(folder, ld.integrators.DOP853(), until=0.5, events=events)
 
 
@@ -318,7 +318,7 @@ def test_other_tolerances_and_options_are_another_simulation(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> tuple[Path, ld.Run]:
+def whole(tmp_path_factory) -> tuple[Path, ld.results.Run]:
     """A finished run with a segment for every look at it."""
     folder = tmp_path_factory.mktemp("checkpoint") / "run"
     with pytest.MonkeyPatch.context() as patch:

@@ -457,7 +457,7 @@ SHORT = {
 }
 
 
-def compare_with_oracle(name: str, end: float) -> ld.Run:
+def compare_with_oracle(name: str, end: float) -> ld.results.Run:
     """A run without projection and one that the oracle drives, both at a tolerance of 1e-10."""
     kind, _, number = name.partition(" ")
     m = random_sample(5, int(number), 4) if number else ld.library.ALL[kind]()

@@ -662,3 +662,11 @@ def test_a_range_that_begins_in_a_dead_point_is_told_to_begin_beside_it(angle):
     system = in_line_slider_crank()
     with pytest.raises(ld.LoopdynError, match=r"dead point at D = 0 m, where the range begins.*next to it"):
         ld.drive(system, "D", (0, -0.05), near=ld.assemble(system, q={"A": angle}))
+
+
+def test_cut_angles_have_the_turns_of_the_way_between_distant_samples():
+    m = ld.library.bennett()  # no path of the tree counts the turns of a cut joint
+    apart = (1.5, 20.0, 2)  # two samples, almost three turns apart
+    cut, in_tree = (ld.drive(m.compile(cuts=[joint]), "P1", apart)["P2"].values for joint in ("P2", "P4"))
+    assert abs(in_tree[-1]) > 6.0
+    assert cut == pytest.approx(in_tree, abs=1e-8)  # each closed to 1e-10 or better

@@ -24,7 +24,7 @@ LIVE = "=cmd|' /C calc'!A0"
 
 
 @pytest.fixture(scope="module")
-def run() -> ld.Run:
+def run() -> ld.results.Run:
     system = ld.library.pendulum().compile()
     return ld.simulate(system, system.state(), (0, 0.1), progress=False)
 
@@ -172,7 +172,7 @@ def test_every_reason_of_a_refusal_has_a_hint():
 
 
 @pytest.fixture(scope="module")
-def dangerous() -> ld.Run:
+def dangerous() -> ld.results.Run:
     """A rod whose joint is named like a formula."""
     m = ld.Mechanism("=1+1", gravity=(0, -10, 0))
     m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))

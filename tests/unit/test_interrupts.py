@@ -37,7 +37,7 @@ def press(*after: float) -> list[threading.Timer]:
     return timers
 
 
-def pendulum_run(until: float = LONG, **options) -> ld.Run:
+def pendulum_run(until: float = LONG, **options) -> ld.results.Run:
     system = ld.library.pendulum().compile()
     return ld.simulate(system, system.state(), (0, until), progress=False, **options)
 

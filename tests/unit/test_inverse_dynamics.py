@@ -35,7 +35,7 @@ def motors_of(m: ld.Mechanism) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, ld.Run]:
+def runs() -> dict[str, ld.results.Run]:
     """Short forward runs of all library mechanisms with motors, and of the five-bar with two."""
     found = {}
     for name in [*WITH_MOTORS, "five_bar"]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from tests.linear_models import G, bicycle, disc, governor, parallelogram
 
 import loopdyn as ld
@@ -69,25 +70,71 @@ def test_a_compound_pendulum_with_a_coupler_to_a_slide():
     assert np.abs(ld.linearize(m.compile()).poles()) ** 2 == pytest.approx(expected, rel=EXACT)
 
 
-@pytest.mark.parametrize("make", [ld.library.bennett, ld.library.bricard])
-def test_overconstrained_linkages_swing_about_an_equilibrium(make):
-    """V'' over the inertia along the only motion, from energies at closed poses: four-point differences."""
+def bennett():
+    """Bennett's linkage of the library with rods without thickness."""
+    m = ld.library.bennett()
+    m.bodies.clear()
+    for k in range(3):
+        m.add_body(f"link{k + 1}", ld.Inertia.rod(mass=1.0, start=BENNETT[k], end=BENNETT[k + 1]))
+    return m
+
+
+BENNETT = [(0.5, 0, 0.2), (0.8 * np.cos(1.1), 0.8 * np.sin(1.1), -0.2)]
+BENNETT += [(-x, -y, z) for x, y, z in BENNETT]
+
+
+def bennett_corners(x):
+    """Ends of the rods for P1 = x: tan(a/2) tan(b/2) is constant for the angles at neighbouring hinges (Bennett 1903).
+
+    The hinge at P4 opens as that at P2 does.
+    """
+    P = np.array(BENNETT)
+
+    def axis(k):
+        z = np.cross(P[k] - P[k - 1], P[(k + 1) % 4] - P[k])
+        return z / np.linalg.norm(z) * (1 if z[2] > 0 else -1)  # those of the library point upward
+
+    def angle(k):
+        u, v = P[k] - P[k - 1], P[(k + 1) % 4] - P[k]
+        return np.arctan2(axis(k) @ np.cross(u, v), u @ v)
+
+    a, b = angle(0), angle(1)
+    turned = 2 * np.arctan2(np.tan(a / 2) * np.tan(b / 2) * np.cos((a + x) / 2), np.sin((a + x) / 2)) - b
+    second = P[0] + Rotation.from_rotvec(x * axis(0)).apply(P[1] - P[0])
+    third = P[3] + Rotation.from_rotvec(-turned * axis(3)).apply(P[2] - P[3])
+    assert np.linalg.norm(third - second) == pytest.approx(np.linalg.norm(P[2] - P[1]), rel=1e-12)
+    return np.array([P[0], second, third, P[3]])
+
+
+def bricard_corners(x):
+    """Ends of the rods of length one for P1 = x, by the closed form of this linkage."""
+    s, c = np.cos(x), np.sin(x)
+    k = 1 / (1 + c) - 1
+    r = np.sqrt(1 - k * k)
+    return np.array(
+        [(0, 0, 0), (s, 0, -c), ((1 + k) * s, -r, -(1 + k) * c), (s, -r * (1 + c), 1 - c), (0, -r, 1 + k), (0, 0, 1)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "corners", "up"),
+    [(bennett, bennett_corners, 2), (lambda: ld.library.bricard(slender=True), bricard_corners, 1)],
+    ids=["bennett", "bricard"],
+)
+def test_overconstrained_linkages_swing_about_an_equilibrium(make, corners, up):
+    """V'' over the inertia along the only motion, of thin rods of 1 kg between corners known in closed form."""
     system = make().compile()
     there = ld.equilibrium(system)
-    label, h = "P1", 2e-3
-    omega = ld.linearize(system, there).modes().omega
-    assert len(omega) == 1
-
-    def pose(x):
-        return ld.assemble(system, {label: there[label] + x}, near=there.state)
-
-    V = [ld.tree.energy(system, pose(k * h)).gravity for k in (-2, -1, 0, 1, 2)]
-    curvature = (-V[0] + 16 * V[1] - 30 * V[2] + 16 * V[3] - V[4]) / (12 * h * h)
-    inertia = (
-        2 * ld.tree.energy(system, ld.assemble(system, {label: there[label]}, {label: 1.0}, near=there.state)).kinetic
-    )
-    # differences of energies: rounding 1e-15 of some 10 J over h^2, and h^4
-    assert omega[0] == pytest.approx(np.sqrt(curvature / inertia), rel=1e-7)
+    found = ld.linearize(system, there, independent=["P1"])
+    h = 5e-3
+    P = [corners(there["P1"] + k * h) for k in (-3, -2, -1, 0, 1, 2, 3)]
+    V = np.array([G * (p[:-1, up] + p[1:, up]).sum() / 2 for p in P])
+    slope, curvature = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60, np.array([2, -27, 270, -490, 270, -27, 2]) / 180
+    assert abs(slope @ V) / h < 1e-8  # an equilibrium
+    v = np.tensordot(slope, P, 1) / h
+    inertia = (v[:-1] ** 2 + v[:-1] * v[1:] + v[1:] ** 2).sum() / 3
+    # differences of sixth order: h^6, and rounding 1e-15 of some 10 J over h^2
+    assert found.A.values[1, 0] == pytest.approx(-(curvature @ V) / h**2 / inertia, rel=1e-8)
 
 
 # -------------------------------------------------------------------------------------------------- at speed
@@ -127,7 +174,11 @@ def test_a_rolling_disc(chain):
 
 
 def test_the_whipple_bicycle_at_5_metres_per_second():
-    """Eigenvalues of the benchmark: capsize, castering and weave; 7 positions and 3 speeds."""
+    """Eigenvalues of the benchmark: capsize, castering and weave; 7 positions and 3 speeds.
+
+    They are those of its published equations in lean and steer, M q'' + v C1 q' + (g K0 + v^2 K2) q = 0, with the
+    matrices that Meijaard, Papadopoulos, Ruina and Schwab (2007) give to 14 digits for the same parameters.
+    """
     system = bicycle().compile()
     v = 5.0
     state = ld.assemble(system, v={"rear": -v / 0.3, "frame.vx": v, "steer": 0.0})
@@ -136,8 +187,18 @@ def test_the_whipple_bicycle_at_5_metres_per_second():
     assert (len(found.states), sum(s.name.endswith(".speed") for s in found.states)) == (10, 3)
     poles = found.poles()
     assert sum(found.zero_chains) == 6
-    expected = [-0.3228664290, -0.7753418822 - 4.4648677138j, -0.7753418822 + 4.4648677138j, -14.0783896928]
-    np.testing.assert_allclose(poles[6:], expected, rtol=1e-9)
+    M = np.array([[80.81722, 2.31941332208709], [2.31941332208709, 0.29784188199686]])
+    C1 = np.array([[0, 33.86641391492494], [-0.85035641456978, 1.68540397397560]])
+    K0 = np.array([[-80.95, -2.59951685249872], [-2.59951685249872, -0.80329488458618]])
+    K2 = np.array([[0, 76.59734589573222], [0, 2.65431523794604]])
+    A = np.block(
+        [[np.zeros((2, 2)), np.eye(2)], [-np.linalg.solve(M, G * K0 + v**2 * K2), -np.linalg.solve(M, v * C1)]]
+    )
+    expected = sorted(np.linalg.eigvals(A), key=lambda p: (round(abs(p), 6), p.imag))
+    # ten digits of the same, as they are quoted
+    quoted = [-0.3228664290, -0.7753418822 - 4.4648677138j, -0.7753418822 + 4.4648677138j, -14.0783896928]
+    np.testing.assert_allclose(expected, quoted, rtol=1e-9)
+    np.testing.assert_allclose(poles[6:], expected, rtol=EXACT)
 
 
 # ------------------------------------------------------------------------------------------------- invariance
@@ -422,8 +483,8 @@ def test_a_mode_is_drawn(tmp_path):
 
 
 def test_python_control_takes_both_systems():
-    """The nonlinear system linearized by python-control's differences has the same poles; LQR makes it stable."""
-    control = pytest.importorskip("control")
+    """LQR of python-control makes the poles of A - B K those that it says; the nonlinear system agrees with B."""
+    control = pytest.importorskip("control", reason="python-control is not installed: pip install 'loopdyn[control]'")
     m = ld.library.five_bar()
     for joint in "AE":
         m.add_motor(f"motor{joint}", joint, torque=0.0)

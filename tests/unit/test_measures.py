@@ -1,5 +1,7 @@
 """Measures: formulas of points, joint coordinates, speeds and loads, against closed forms and hand calculation."""
 
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -360,3 +362,58 @@ def test_systems_with_other_parameters_have_their_own_measures():
 
 def test_measures_print_as_a_table_with_units():
     assert str(at(arm(MM, high="y(P)"))).split() == ["high", "47.942554", "mm"]
+
+
+@pytest.fixture(scope="module")
+def ball_run():
+    """A run of a spatial four-bar whose ball joint C is cut, with measures of it."""
+    m = ld.library.rssr()
+    m.add_measure("spin", "C.wx.speed + 2*C.wz.speed")
+    m.add_measure("part", "C.y")
+    m.add_measure("load", "C.fx")
+    system = m.compile(cuts=["C"])
+    return ld.simulate(system, ld.assemble(system, v={"A": 2.0}), (0, 0.2), t_eval=[0, 0.1, 0.2], progress=False)
+
+
+def test_measures_read_speeds_of_a_cut_ball_joint(ball_run):
+    run, joint = ball_run, ball_run.system.mechanism.joints["C"]
+    parent, child = (run.body(str(b)) for b in (joint.parent, joint.child))
+    apart = (child["angular_velocity"] - parent["angular_velocity"]).values
+    # Frames of both bodies are parallel to the world at the reference pose: M has the axes of the child.
+    own = np.einsum("nij,ni->nj", child["rotation"].values, apart)
+    assert run["spin"].values == pytest.approx(own[:, 0] + 2.0 * own[:, 2], rel=STEPS)
+    assert run.data["measures"].sel(measure="spin").values.tolist() == run["spin"].values.tolist()
+    assert run["part"].values == pytest.approx(run["C.y"].values, rel=ROUNDED)
+
+
+def test_accelerations_of_a_cut_ball_joint_are_refused_by_name():
+    m = ld.library.rssr()
+    m.add_measure("bad", "C.wx.acceleration")
+    with pytest.raises(ld.LoopdynError, match=r"C\.wx\.acceleration.*other cuts"):
+        _ = ld.measures(m.compile(cuts=["C"]))["bad"]
+
+
+def test_runs_are_pickled_and_copied_after_a_measure_was_read(ball_run):
+    before = ball_run["load"].values  # N, and the Dataset is made, whose variables are computed when they are read
+    assert "wrench" in ball_run.data
+    for again in (pickle.loads(pickle.dumps(ball_run)), copy.deepcopy(ball_run)):
+        assert again["load"].values.tolist() == before.tolist()
+        assert again.data["measures"].values.tolist() == ball_run.data["measures"].values.tolist()
+
+
+def test_turns_of_cut_joints_follow_from_rates_between_distant_outputs():
+    m = ld.library.bennett()  # four revolutes in space, all of which turn fully: no path of the tree counts the turns
+    m.gravity = (0.0, 0.0, 0.0)
+    m.add_measure("turned", "P1")
+    runs = []
+    for cut in ("P1", "P3"):
+        system = m.compile(cuts=[cut])
+        state = ld.assemble(system, q={"P1": 0.3}, v={"P1": 40.0})
+        # 0.125 s apart: eight outputs for about six and a half turns
+        runs.append(ld.simulate(system, state, (0.0, 1.0), t_eval=np.linspace(0.0, 1.0, 9), progress=False))
+    cut, in_tree = runs
+    assert in_tree.path.q[-1, in_tree.system.coordinates.index("P1")] > 30.0
+    # Two integrations with relative tolerances of 1e-8 a step, over six turns.
+    for label in ("P1", "turned"):
+        assert cut[label].values == pytest.approx(in_tree["P1"].values, abs=1e-5)
+    assert in_tree["P3"].values == pytest.approx(cut["P3"].values, abs=1e-5)

@@ -238,3 +238,20 @@ def test_what_is_no_law_of_a_force_refuses_measures():
     m.add_motor("motor", "A", torque=ld.forces.Table(of="high", points=[(0, 1), (1, 2)]))
     with pytest.raises(ld.errors.ModelError, match="a table of 'high' is not possible here"):
         m.compile()
+
+
+def test_coordinates_of_cut_joints_are_read_beside_the_terms_of_a_law():
+    m = ld.library.watt()
+    m.add_point("P", (0.4, 0.5, 0.0), on=list(m.bodies)[1])
+    m.add_point("O", (0.0, 0.0, 0.0), on="ground")
+    m.add_measure("far", "distance(P, O)")
+    m.add_motor("motor", next(iter(m.joints)), torque="far")
+    system = m.compile()
+    run = ld.simulate(system, t_span=(0.0, 0.1), t_eval=[0.0, 0.05, 0.1], progress=False)
+    cut = system.topology.cuts
+    assert len(cut) == 2
+    for name in cut:  # pins about z: rates and accelerations are differences of those of the two bodies
+        parent, child = (run.body(str(b)) for b in (m.joints[name].parent, m.joints[name].child))
+        for label, part in ((f"{name}.speed", "angular_velocity"), (f"{name}.acceleration", "angular_acceleration")):
+            apart = (child[part] - parent[part]).sel(xyz="z").values
+            assert run[label].values == pytest.approx(apart, rel=SOLVED, abs=SOLVED)

@@ -11,12 +11,12 @@ G = 9.81
 
 
 @pytest.fixture(scope="module")
-def run() -> ld.Run:
+def run() -> ld.results.Run:
     system = ld.library.four_bar().compile()
     return ld.simulate(system, ld.assemble(system), (0, 0.4), t_eval=np.linspace(0, 0.4, 41), progress=False)
 
 
-def bouncing() -> ld.Run:
+def bouncing() -> ld.results.Run:
     m = ld.Mechanism("slide", gravity=(0, 0, -G))
     m.add_body("mass", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(0, 0, 1)), m.ground, "mass", at=(0, 0, 0), limits=(-1, 5))

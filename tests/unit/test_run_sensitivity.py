@@ -60,7 +60,7 @@ def test_period_of_a_pendulum_in_closed_form():
     amplitude = 1.0
     state = system.state(q={"A": np.pi / 2 - amplitude})
     lowest = ld.events.Crossing("A - pi/2", "lowest", stop=True)
-    found = ld.sensitivity(system, ["time(lowest)", "A.speed"], at=state, t_span=(0, 2), events=[lowest])
+    found = ld.sensitivity(system, ["time(lowest)", "A.speed"], state=state, t_span=(0, 2), events=[lowest])
     quarter = ellipk(np.sin(amplitude / 2) ** 2) * np.sqrt(1 / G)
     speed = np.sqrt(2 * G * (1 - np.cos(amplitude)))
     assert found.value("time(lowest)") == pytest.approx(quarter, abs=1e-10)
@@ -88,7 +88,7 @@ def check_run(build, parameters, span, step=1e-3, event=True, tolerance=1e-7, fo
 
     system = build().compile()
     start = ld.assemble(system)
-    held = ld.sensitivity(system, "t", parameters[0], at=start).held
+    held = ld.sensitivity(system, "t", parameters[0], state=start).held
     tree = [label for label in held if label in system.coordinates]
     still = max(abs(start.v), default=0.0) == 0.0
     speeds = {x: start[f"{x}.speed"] if f"{x}.speed" in system.labels else start[x] for x in held}
@@ -117,7 +117,7 @@ def check_run(build, parameters, span, step=1e-3, event=True, tolerance=1e-7, fo
     if event:
         of.append("time(turned back)")
     found = ld.sensitivity(
-        system, of, parameters, at=state, hold=held, t_span=(0, span), events=events, formulation=formulation
+        system, of, parameters, state=state, hold=held, t_span=(0, span), events=events, formulation=formulation
     )
 
     def whole(name, x):
@@ -176,7 +176,7 @@ def test_switch_of_independent_coordinates_is_no_event():
     options = {"t_span": (0, 0.95), "formulation": method, "events": [turn]}
     run = ld.simulate(system, state, progress=False, **options)
     assert {"coordinate switch", "crossing"} <= {e.kind for e in run.events}
-    found = ld.sensitivity(system, ["A", "E", "A.speed"], "crank1", at=state, hold=["A", "E"], **options)
+    found = ld.sensitivity(system, ["A", "E", "A.speed"], "crank1", state=state, hold=["A", "E"], **options)
     p = system.mechanism.parameters["crank1"]
 
     def whole(x):
@@ -200,7 +200,7 @@ def test_breakpoints_of_laws_move_with_a_parameter():
     m.add_driver("d", "A", ld.profiles.Trapezoid(distance=1.0, time="T", dwell_before=0.1))
     system = m.compile()
     rest = {"B": 0.0}
-    found = ld.sensitivity(system, ["B", "B.speed"], at=ld.assemble(system, rest, rest), hold=["B"], t_span=(0, 0.8))
+    found = ld.sensitivity(system, ["B", "B.speed"], state=ld.assemble(system, rest, rest), hold=["B"], t_span=(0, 0.8))
 
     def whole(name, x):
         other = system.with_parameters(**{name: x})
@@ -232,15 +232,15 @@ def test_equal_peaks_and_grazing_events_are_refused():
     system = m.compile()
     state = system.state(v={"x": 1.0})
     with pytest.raises(ld.LoopdynError, match="two equal peaks"):
-        ld.sensitivity(system, "peak(x)", "k", at=state, t_span=(0, 9))
-    found = ld.sensitivity(system, ["peak(x)", "mean(x*x)"], "k", at=state, t_span=(0, 2 * np.pi))
+        ld.sensitivity(system, "peak(x)", "k", state=state, t_span=(0, 9))
+    found = ld.sensitivity(system, ["peak(x)", "mean(x*x)"], "k", state=state, t_span=(0, 2 * np.pi))
     # x = sin(w t)/w, w^2 = k: the peak 1/w; the integral of sin^2(w t)/w^2 over T = 2 pi has at w = 1 the derivative
     # by w -2 pi + integral of 2 t sin t cos t = -2 pi - pi, and dw/dk = 1/2
     assert found["peak(x)", "k"] == pytest.approx(-0.5, abs=1e-9)
     assert found["mean(x*x)", "k"] == pytest.approx(-0.75, abs=1e-9)
     touch = ld.events.Crossing("a - 0.99999999999999", "touch", coordinates={"a": "x"})
     with pytest.raises(ld.LoopdynError, match="only grazes"):
-        ld.sensitivity(system, "x", "k", at=state, t_span=(0, 3), events=[touch])
+        ld.sensitivity(system, "x", "k", state=state, t_span=(0, 3), events=[touch])
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def test_pendulum_in_closed_form():
     """A point mass at -L (cos A, sin A): A'' = g cos(A)/L, and the pull along its rod m (L A'^2 - g sin A)."""
     system, g = pendulum(), 9.81
     state = system.state(q={"A": 0.5}, v={"A": 2.0})
-    found = ld.sensitivity(system, ["x(tip)", "ax(tip)", "A.acceleration", "A.fx*cos(A) + A.fy*sin(A)"], at=state)
+    found = ld.sensitivity(system, ["x(tip)", "ax(tip)", "A.acceleration", "A.fx*cos(A) + A.fy*sin(A)"], state=state)
     a, c, s = g * np.cos(0.5), np.cos(0.5), np.sin(0.5)
     expected = {  # by length, mass, g at L = m = 1
         "x(tip)": (-c, 0.0, 0.0),
@@ -72,7 +72,7 @@ def test_coupler_point_of_a_four_bar_in_closed_form(name):
     system = m.compile()
     turn = 0.4
     state = ld.assemble(system, {"A": turn})
-    found = ld.sensitivity(system, ["x(P)", "y(P)"], name, at=state, hold=["A"])
+    found = ld.sensitivity(system, ["x(P)", "y(P)"], name, state=state, hold=["A"])
 
     def P(value):
         return coupler_point(*(sizes | {name: value}).values(), reference + turn, u, w)
@@ -101,7 +101,7 @@ def check_state(build, parameters, tolerance=1e-7):
     """Five quantities at a moving state against Richardson differences of the whole computation."""
     system = build().compile()
     start = ld.assemble(system)
-    held = ld.sensitivity(system, "t", parameters[0], at=start).held
+    held = ld.sensitivity(system, "t", parameters[0], state=start).held
     tree = [label for label in held if label in system.coordinates]
     speeds = {label: 0.7 + 0.2 * k for k, label in enumerate(held)}
     state = ld.assemble(system, {x: start[x] for x in tree}, speeds, near=start)
@@ -114,7 +114,7 @@ def check_state(build, parameters, tolerance=1e-7):
     components = ("mx", "my", "mz", "fx", "fy", "fz")
     of += [f"{joint.name}.{c}" for c, known in zip(components, found_unique.unique[k], strict=True) if known][-2:]
     of = list(dict.fromkeys(of))
-    found = ld.sensitivity(system, of, parameters, at=state, hold=held)
+    found = ld.sensitivity(system, of, parameters, state=state, hold=held)
 
     def whole(name, x):
         other = system.with_parameters(**{name: x})
@@ -161,7 +161,7 @@ def slide(A, crank, rod, offset=0.02, angle=0.5):
 def test_slide_of_a_slider_crank_by_its_lengths_in_closed_form():
     system = ld.library.slider_crank().compile()
     turn = ld.drive(system, "A", (0, 1.2, 7))
-    found = ld.sensitivity(system, ["D"], ["crank", "rod"], at=turn)
+    found = ld.sensitivity(system, ["D"], ["crank", "rod"], state=turn)
     assert found.data["derivative"].dims == ("quantity", "parameter", "sample")
     A, h = np.linspace(0, 1.2, 7), 1e-20  # imaginary step: exact
     assert found["D", "crank"] == pytest.approx(
@@ -174,7 +174,7 @@ def test_transmission_angle_of_a_slider_crank_against_differences_of_drives():
     system = ld.library.slider_crank().compile()
     p = system.mechanism.parameters
     turn = ld.drive(system, "A", (0, 1.2, 7))
-    found = ld.sensitivity(system, ["transmission_angle(D)"], ["crank", "rod"], at=turn)
+    found = ld.sensitivity(system, ["transmission_angle(D)"], ["crank", "rod"], state=turn)
 
     def whole(name, value):
         return ld.drive(system.with_parameters(**{name: value}), "A", (0, 1.2, 7)).transmission_angle("D").values
@@ -198,7 +198,7 @@ def test_equilibrium_in_closed_form():
     A, g, k = rest["A"], 9.81, 20.0
     stiffness = k + g * np.sin(A)
     expected = {"length": g * np.cos(A) / stiffness, "mass": g * np.cos(A) / stiffness, "k": -A / stiffness}
-    found = ld.sensitivity(system, ["A", "spring.load"], list(expected), at=rest)
+    found = ld.sensitivity(system, ["A", "spring.load"], list(expected), state=rest)
     for name, slope in expected.items():
         assert found["A", name] == pytest.approx(slope, abs=1e-10)
     # the spring's load is -k A; loads are differences of 1e-10

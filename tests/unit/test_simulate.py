@@ -16,7 +16,7 @@ def four_bar() -> ld.System:
 
 
 @pytest.fixture(scope="module")
-def run(four_bar) -> ld.Run:
+def run(four_bar) -> ld.results.Run:
     return ld.simulate(four_bar, ld.assemble(four_bar), (0, 0.5), t_eval=np.linspace(0, 0.5, 51), progress=False)
 
 
@@ -347,7 +347,7 @@ def test_a_span_that_time_can_just_resolve_is_run(span):
 # ---------------------------------------------------------------------------------------------- starts at rest
 
 
-def check_rest(run: ld.Run, start: ld.State) -> None:
+def check_rest(run: ld.results.Run, start: ld.State) -> None:
     """The mechanism stays where it is, to the tolerance, by steps as long as they may be: a tenth of the span."""
     assert run.status == "finished", run.message
     assert run.statistics.steps <= 40  # ten and, where stability limits the first ones, those until it is noticed

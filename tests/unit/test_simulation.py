@@ -487,9 +487,8 @@ def test_an_open_state_is_refused():
 # ----------------------------------------------------------------------------------------------------- Gymnasium
 
 
+@pytest.mark.filterwarnings("ignore:.*Box observation space")  # speeds have no bounds
 def test_the_environment_of_the_example_passes_the_checks_of_gymnasium(monkeypatch):
-    """Skipped only where Gymnasium, an extra that the tests do not install, is absent."""
-    pytest.importorskip("gymnasium")
     from gymnasium.utils.env_checker import check_env
 
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "examples"))
@@ -498,3 +497,38 @@ def test_the_environment_of_the_example_passes_the_checks_of_gymnasium(monkeypat
     env = gymnasium_five_bar.FiveBar()
     check_env(env, skip_render_check=True)
     assert gymnasium_five_bar.controlled(env, 0) == gymnasium_five_bar.controlled(env, 0)
+
+
+@pytest.mark.parametrize("units", [{}, {"angle": "deg"}], ids=["rad", "deg"])
+def test_accelerations_of_cut_joints_are_read_as_differences_of_those_of_bodies(units):
+    m = ld.library.five_bar()
+    m.units = ld.Units(**units)
+    system = m.compile(cuts=["C"])
+    sim = ld.Simulation(system, step=1e-3)
+    for _ in range(20):
+        sim.step()
+    joint, k = m.joints["C"], ld.kinematics(system, sim.state, a=sim.a)
+    child, parent = (k.body(str(b))["angular_acceleration"].sel(xyz="z") for b in (joint.child, joint.parent))
+    # A pin about z; sums of some accelerations, each rounded to 1.1e-16 of the largest.
+    assert sim["C.acceleration"] == pytest.approx(float(child - parent), rel=1e-9)
+
+
+def test_reactions_are_nan_in_a_singular_passage_and_known_beside_it():
+    """A parallelogram without gravity: its cranks turn uniformly, through the flat pose at pi/2."""
+    m, pin = ld.Mechanism("parallelogram"), ld.Revolute(axis=(0, 0, 1))
+    for name, start, end in (("a", (0, 0), (0, 0.3)), ("b", (0, 0.3), (1, 0.3)), ("c", (1, 0), (1, 0.3))):
+        m.add_body(name, ld.Inertia.rod(mass=1.0, start=(*start, 0), end=(*end, 0)))
+    ends = {"A": ("ground", "a", (0, 0, 0)), "B": ("a", "b", (0, 0.3, 0)), "C": ("b", "c", (1, 0.3, 0))}
+    for name, (parent, child, at) in {**ends, "D": ("ground", "c", (1, 0, 0))}.items():
+        m.add_joint(name, pin, parent, child, at=at)
+    system = m.compile()
+    sim = ld.Simulation(system, ld.assemble(system, q={"A": 1.5}, v={"A": 3.0}), step=0.005)
+    inside = []
+    for _ in range(12):
+        assert sim.step()
+        inside.append(bool(np.isnan(sim.a).any()))
+        assert np.isnan(sim["C.fx"]) == inside[-1]
+        assert sim["A.speed"] == pytest.approx(3.0, abs=1e-6)  # errors of the passage are 1e-9 of the speed
+    assert any(inside)
+    assert not inside[0]
+    assert not inside[-1]

@@ -8,7 +8,7 @@ from tests.marks import gallery_slow
 import loopdyn as ld
 
 
-def motion(system: ld.System, until: float, rtol: float = 1e-8, integrator: str = "auto", **start) -> ld.Run:
+def motion(system: ld.System, until: float, rtol: float = 1e-8, integrator: str = "auto", **start) -> ld.results.Run:
     return ld.simulate(system, ld.assemble(system, **start), (0, until), t_eval=np.linspace(0, until, 11), rtol=rtol,
                        integrator=integrator, progress=False).raise_if_failed()  # fmt: skip
 

@@ -177,8 +177,8 @@ def test_functions_measures_and_equilibria():
     m = rod()
     m.add_measure("height", "y(E)")
     at_rest = ld.study(
-        m, {"length": [0.4, 0.6]}, {"h": ld.Measure("height"), "k": lambda e: e.stiffness[0, 0]}, over="equilibrium",
-        progress=False,
+        m, {"length": [0.4, 0.6]}, {"h": ld.results.Measure("height"), "k": lambda e: e.stiffness[0, 0]},
+        over="equilibrium", progress=False,
     )  # fmt: skip
     assert at_rest["h"].values == pytest.approx([-0.4, -0.6])
     assert at_rest["k"].values == pytest.approx([0.5 * 10 * x for x in (0.4, 0.6)])  # m g l / 2
@@ -211,7 +211,7 @@ def test_functions_measures_and_equilibria():
         ("reach", OVER, "over a drive only"),
         ("poles", OVER, "Give over='equilibrium'"),
         ({"status": "x(E)"}, None, "Choose another name"),
-        (7, None, "Give a ld.Measure"),
+        (7, None, "Give a ld.results.Measure"),
         ({}, None, "nothing to measure"),
         ("x(E)", "dynamics", "over is 'dynamics'"),
         ("x(E)", {"A": (0, 1), "B": (0, 1)}, "Drive one"),

@@ -417,6 +417,15 @@ def _beyond_limits(system: System, pose: State, targets: Sequence[Target], start
     )
 
 
+def _said_gap(system: System, phi: Array, gap: float) -> str:
+    """Largest residual in the declared unit of its row; in SI units if it is of a coordinate that must not reverse."""
+    k = int(np.argmax(np.abs(phi))) if len(phi) else -1
+    if k < 0 or abs(phi[k]) < gap:
+        return f"{gap:.3g} (m or rad)"
+    dimension = system.row_dimensions[k]
+    return f"{gap / system.units.factor(dimension):.3g} {system.units.symbol(dimension)}"
+
+
 def _failure(system: System, pose: State, targets: Sequence[Target], starts: str) -> AssemblyError:
     now = terms(system, pose)
     weight = 1.0 / system.row_units
@@ -433,7 +442,7 @@ def _failure(system: System, pose: State, targets: Sequence[Target], starts: str
     labels = system.coordinates[:6]
     pose_text = ", ".join(said(system, c, x) for c, x in zip(labels, pose.q, strict=False))
     return AssemblyError(
-        f"the mechanism cannot be closed{held}: {where} stays open by {gap:.3g} (m or rad) from {starts}. "
+        f"the mechanism cannot be closed{held}: {where} stays open by {_said_gap(system, now.phi, gap)} from {starts}. "
         f"Nearest pose found: {pose_text}{', ...' if system.nq > 6 else ''}. Check lengths and given "
         "values, or start nearer to a closed pose with near=...",
         nearest=pose,

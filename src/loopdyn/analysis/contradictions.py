@@ -169,7 +169,7 @@ def _freedoms(kept: System, pose: State) -> Array:
 class OpenRowsCheck:
     """Check of the rows that are left open, at a state."""
 
-    beyond: tuple[str, float, float] | None  # a row that exceeds the tolerance, its residual, and the tolerance
+    beyond: tuple[str, str, str] | None  # a row that exceeds the tolerance, its residual, and the tolerance
     weak: bool  # whether the kept rows become nearly dependent although all rows together do not
 
 
@@ -182,7 +182,9 @@ def check_open_rows(system: System, state: State) -> OpenRowsCheck:
     kept = np.array([row not in tolerated.rows for row in exact.constraint_rows])
     over = np.where(kept, 0.0, np.abs(now.phi) / allowed)
     k = int(np.argmax(over))
-    beyond = (exact.constraint_rows[k], float(abs(now.phi[k])), float(allowed[k])) if over[k] > 1.0 else None
+    unit, factor = exact.units.symbol(exact.row_dimensions[k]), exact.units.factor(exact.row_dimensions[k])
+    texts = f"{abs(now.phi[k]) / factor:.3g} {unit}", f"{allowed[k] / factor:.6g} {unit}"
+    beyond = (exact.constraint_rows[k], *texts) if over[k] > 1.0 else None
     A = scaled(exact, now.J)
     of_all, of_kept = (np.linalg.svd(rows, compute_uv=False) for rows in (A, A[kept]))
     n = int(np.count_nonzero(kept))
@@ -212,7 +214,7 @@ def beyond_tolerance(watched: OpenRowsCheck, where: str) -> str:
         return ""
     row, x, most = watched.beyond
     return (
-        f"the redundant constraint '{row}' is open by {x:.3g} at {where}, more than the tolerance {most:g} (rad or m). "
+        f"the redundant constraint '{row}' is open by {x} at {where}, more than the tolerance {most}. "
         "Correct the dimensions that ld.assemble names without a tolerance, or allow a larger one."
     )
 

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from loopdyn.analysis.closed_motion import require_closed
 from loopdyn.engine import records as rec
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError, Problem
-from loopdyn.formulations.oracle import solve_dense
 from loopdyn.loops.continuation import largest
 from loopdyn.loops.rank import decide, is_large, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import nearest
@@ -144,9 +143,9 @@ class Derivatives:
         self.state = State(closed.t, np.array(closed.q), np.array(closed.v), tolerated=system.tolerated, system=system)
         self.terms = now = terms(system, self.state)
         self.columns, self.rows = system.speed_units, system.row_units
-        found = solve_dense(now.M, now.h, now.J, now.gamma, self.columns, self.rows, rank.count)
-        self.a, self.lam = found.a, found.lam
         self._factorise(now, rank.count)
+        a, lam = self.solve(-now.h[:, None], -now.gamma[:, None])  # of M a - h - J^T lam and J a - gamma at a = lam = 0
+        self.a, self.lam = a[:, 0], lam[:, 0]
 
     def _factorise(self, now: Terms, n: int) -> None:
         """Singular values of the scaled J of rank n, and the mass matrix of the motions that are left."""

@@ -23,6 +23,7 @@ from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower, Inpu
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
+from loopdyn.quantities.times import check_span, given_times
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.drive import Drive, DriveEvent, Kind
 from loopdyn.results.path import Sampled, per
@@ -67,7 +68,7 @@ def drive(
     t_span : (float, float), optional
         First and last time of a motion in time, s; by default the whole of a profile.
     t_eval : array, optional
-        Output times, ascending within the span; by default 361 over the span.
+        Output times, two or more, ascending, inside the span if one is given; by default 361 over the span.
     near : State, optional
         Pose from which the start of the range is approached, which decides the branch; by default the start of the
         model. Redundant constraints that it leaves open within a tolerance are left open in the analysis.
@@ -117,13 +118,9 @@ def drive(
 
 def _times(t_span: tuple[float, float] | None, t_eval: ArrayLike | None) -> Any:
     """Times of a motion: an array, or the first and the last one; None if neither is given."""
-    if t_span is None or t_eval is None:
-        return t_span if t_eval is None else np.array(t_eval, float)
-    times = np.array(t_eval, float)
-    if times.size and not t_span[0] <= times.min() <= times.max() <= t_span[1]:
-        text = f"t_eval goes from {times.min():g} to {times.max():g} s, outside of t_span. Extend t_span."
-        raise LoopdynError(text)
-    return times
+    if t_span is not None:
+        check_span(t_span)
+    return t_span if t_eval is None else given_times(t_eval, *(t_span or (-np.inf, np.inf)))
 
 
 @dataclass(frozen=True)

@@ -69,8 +69,9 @@ class MeasuredRows:
         s = self.measuring
         work, w, J, by_time = self._of_kind(np.result_type(t, q, v, float))
         w.t[0], w.q[:], w.v[:] = t, q, v
-        if len(self._near):
-            w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
+        if len(self._near):  # behind those of forces; terms of laws, which come last, have no part in rows
+            first = len(s.model.force)
+            w.near[first : first + len(self._near)] = np.append(near, 0.0)[self._near]
         if self._user is not None:
             if J.dtype.kind == "c":
                 raise LoopdynError(

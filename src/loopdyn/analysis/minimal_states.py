@@ -68,6 +68,8 @@ class VectorBlock:
     R: Array  # axes of M in F, as columns
     omega: Array  # angular velocity of M in F, axes of F
     u: Array  # the speeds themselves, axes of F
+    omega_x: Array  # omega x, as a matrix
+    u_x: Array  # u x
 
     @property
     def turns(self) -> bool:
@@ -88,7 +90,8 @@ class Axes:
             first = slice(joint.v0, joint.v0 + 3)
             omega = R @ v[first]
             for k in range(joint.v0, joint.v0 + len(joint.spec.speeds), 3):
-                self.blocks.append(VectorBlock(slice(k, k + 3), first, R, omega, R @ v[k : k + 3]))
+                u = R @ v[k : k + 3]
+                self.blocks.append(VectorBlock(slice(k, k + 3), first, R, omega, u, _cross(omega), _cross(u)))
 
     def from_F(self, x: Array) -> Array:
         """T^T x for columns of x (nv, m)."""
@@ -112,7 +115,7 @@ class Axes:
             return s
         s = np.array(s)
         for b in self.blocks:
-            s[b.at] -= np.cross(y[b.rotation], b.u[:, None], axis=0)
+            s[b.at] += b.u_x @ y[b.rotation]
         return self.from_F(s)
 
     def rates(self, y: Array, s: Array) -> Array:
@@ -122,7 +125,7 @@ class Axes:
         found = np.array(s)
         for b in self.blocks:
             if b.turns:
-                found[b.at] += np.cross(b.omega[:, None], y[b.at], axis=0)
+                found[b.at] += b.omega_x @ y[b.at]
         return found
 
     def acceleration(self, a: Array) -> Array:
@@ -131,7 +134,7 @@ class Axes:
             return a
         found = self.to_F(a[:, None])[:, 0]
         for b in self.blocks:
-            found[b.at] += np.cross(b.omega, b.u)
+            found[b.at] += b.omega_x @ b.u
         return found
 
     def accelerations(self, a: Array, y: Array, s: Array, da: Array) -> Array:
@@ -139,12 +142,15 @@ class Axes:
         if not self.blocks:
             return da
         found = self.to_F(da)
-        still = self.to_F(a[:, None])
         for b in self.blocks:
-            found[b.at] += np.cross(y[b.rotation], still[b.at], axis=0)
-            found[b.at] += np.cross(s[b.rotation], b.u[:, None], axis=0)
-            found[b.at] += np.cross(b.omega[:, None], s[b.at], axis=0)
+            found[b.at] -= _cross(b.R @ a[b.at]) @ y[b.rotation]
+            found[b.at] += b.omega_x @ s[b.at] - b.u_x @ s[b.rotation]
         return found
+
+
+def _cross(a: Array) -> Array:
+    """Matrix of a x."""
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 @dataclass(frozen=True)

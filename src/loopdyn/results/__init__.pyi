@@ -15,6 +15,7 @@ from ..interchange.mjcf.imported import JointMap as JointMap
 from ..interchange.report import Imported as Imported
 from ..interchange.report import Report as Report
 from ..loops.reactions import Reactions as Reactions
+from ..model.measures import Measure as Measure
 from ..output.plot.runs import RunPlots as RunPlots
 from ..output.plot.studies import StudyPlots as StudyPlots
 from ..run.locking import Phase as Phase

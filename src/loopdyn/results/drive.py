@@ -135,9 +135,9 @@ class Drive(PathResult):
         """Dimension of the path: "time", or "sample" for a range."""
         return "time" if self.parameter == "time" else "sample"
 
-    @property
-    def _cut(self) -> Mapping[str, Array]:  # type: ignore[override]
-        return self.cut
+    def _of_cut(self, label: str, rate: int) -> Array:
+        """Values found along the path, whose turns are those of the steps between the samples."""
+        return self.cut[label][:, rate] if label in self.cut else super()._of_cut(label, rate)
 
     def state(self, k: int) -> State:
         """State of step k, with derivatives by the parameter as speeds."""

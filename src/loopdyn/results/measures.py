@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,15 +22,17 @@ from loopdyn.quantities.expressions import Program, Term, run_program
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.measures import ACCELERATION, LEVELS, POSITION, CompiledMeasure, Quantity
-from loopdyn.system.system import System, point_on
+from loopdyn.system.system import State, System, point_on
 from loopdyn.tree import kinematics
 from loopdyn.tree.functions import Motion, motion_in
+from loopdyn.tree.joint_readings import measured
 
 if TYPE_CHECKING:
     import xarray
 
     from loopdyn.results.drive import Drive
     from loopdyn.results.run import Run
+    from loopdyn.system.labels import JointLabel
 
 Array = NDArray[Any]  # of floats or complex numbers
 Loads = Callable[[Quantity], Array]
@@ -142,13 +144,24 @@ class Measured:
         if quantity.label is not None:
             source = {"coordinate": p.q, "speed": p.v, "acceleration": p.a}[kind]
             place = quantity.label.place
-            found: Array = source[:, place] if place >= 0 else self._cut[kind][quantity.name]
+            found: Array = source[:, place] if place >= 0 else self.of_cut(kind, quantity.name, quantity.label)
             return found
         if self._loads is None:
             raise LoopdynError(f"'{quantity.name}' is a load, which is not known here. Take it from a run.")
         return self._loads(quantity)
 
     # -------------------------------------------------------------------------------------------- joints
+
+    def of_cut(self, kind: str, name: str, label: JointLabel) -> Array:
+        """Values (n,) of a "coordinate", "speed" or "acceleration" of a cut joint, SI."""
+        s, p = self.system, self.path
+        if label.scalar:
+            return self._cut[kind][name]
+        if kind == "acceleration":
+            hint = "Compile with other cuts=[...], so that the joint is one of the tree."
+            raise LoopdynError(f"'{name}.acceleration' is one of a cut joint with a quaternion, which has none. {hint}")
+        which = ("coordinate", "speed").index(kind)
+        return np.array([measured(s, State(float(p.t[k]), p.q[k], p.v[k]), name)[which] for k in range(len(p.t))])
 
     @cached_property
     def _cut(self) -> Mapping[str, Mapping[str, Array]]:
@@ -168,15 +181,18 @@ class Measured:
         s, p, n, m = self.system, self.path, len(self.path.t), len(rows.cut)
         x, dx, ddx = (np.zeros((n, m), p.dtype) for _ in range(3))
         near = np.array([self._turns.get(label, 0.0) for label in rows.cut])
+        labels = [s.labels.coordinates[label] for label in rows.cut]
+        turning = [c.joint.spec.is_periodic(c.k) and not s.knows_turns(c.joint, c.k) for c in labels]
         for k in range(n):
-            if k:
-                near = x[k - 1].real + dx[k - 1].real * float(p.along[k] - p.along[k - 1])
             phi, J, rate, gamma = rows(p.t[k], p.q[k], p.v[k], near)
             x[k], dx[k] = phi[rows.measured], rate[rows.measured]
             ddx[k] = (J @ p.a[k] - gamma)[rows.measured]
-            for j, label in enumerate(rows.cut):
-                found = s.labels.coordinates[label]
-                x[k, j] += s.with_turns(found.joint, found.k, float(x[k, j].real), p.q[k].real) - x[k, j].real
+            for j, c in enumerate(labels):
+                x[k, j] += s.with_turns(c.joint, c.k, float(x[k, j].real), p.q[k].real) - x[k, j].real
+            if k:  # turns as the rates say
+                expected = near + 0.5 * (dx[k - 1] + dx[k]).real * float(p.along[k] - p.along[k - 1])
+                x[k] += np.where(turning, FULL_TURN * np.round((expected - x[k].real) / FULL_TURN), 0.0)
+            near = x[k].real
         return x, dx, ddx
 
     # -------------------------------------------------------------------------------------------- points
@@ -299,17 +315,18 @@ def labelled(name: str, values: Array, unit: str, dim: str, coords: Mapping[str,
 
 def along_run(run: Run) -> Measured:
     """Measures along a run; reactions and loads are computed if one needs them."""
-
-    def loads(quantity: Quantity) -> Array:
-        if quantity.kind == "reaction":
-            found: Array = run.wrench[0][:, run.joints.index(quantity.name), quantity.index]
-            return found
-        if quantity.kind == "row":
-            return np.asarray(run.wrench[2][:, list(run._other_rows).index(quantity.name)])
-        return np.asarray(run.loads[0 if quantity.kind == "load" else 1][:, quantity.index])
-
     p = run.path
-    return Measured(run.system, Path(p.t, p.q, p.v, p.a, p.t), loads)
+    return Measured(run.system, Path(p.t, p.q, p.v, p.a, p.t), partial(_load_along, run))
+
+
+def _load_along(run: Run, quantity: Quantity) -> Array:
+    """Values (n,) along a run of a term that is a load, in SI units."""
+    if quantity.kind == "reaction":
+        found: Array = run.wrench[0][:, run.joints.index(quantity.name), quantity.index]
+        return found
+    if quantity.kind == "row":
+        return np.asarray(run.wrench[2][:, list(run._other_rows).index(quantity.name)])
+    return np.asarray(run.loads[0 if quantity.kind == "load" else 1][:, quantity.index])
 
 
 def along_drive(drive: Drive) -> Measured:

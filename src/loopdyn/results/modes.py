@@ -112,7 +112,7 @@ class Modes:
         size : float, optional
             Largest motion, in natural units (rad, or relative to the size of the mechanism); by default 0.2.
         **options
-            As for :meth:`loopdyn.Run.animate`.
+            As for :meth:`loopdyn.results.Run.animate`.
         """
         from loopdyn.output.mode_animation import animate_mode
 

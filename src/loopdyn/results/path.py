@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.measures import Measured, labelled
 from loopdyn.results.measures import Path as MeasuredPath
-from loopdyn.system.labels import SPEED, Label
+from loopdyn.system.labels import ACCELERATION, SPEED, Label
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tree.functions import Motion, body_motion
-from loopdyn.tree.joint_readings import coordinate, measured
 
 if TYPE_CHECKING:
     import xarray
@@ -150,31 +148,12 @@ class PathResult:
         if found.index >= 0:
             values: Array = getattr(self.samples, "qva"[rate])[:, found.index]
             return values
-        label = found.name.removesuffix(SPEED).removesuffix(".acceleration")
-        if label in self._cut:
-            return self._cut[label][:, rate]
-        if rate == 2:
-            hint = "Compile with other cuts=[...], so that the joint is one of the tree."
-            raise LoopdynError(f"'{found.name}' is one of a cut joint with a quaternion, which has none. {hint}")
-        return np.array([measured(self.system, self.state(k), label)[rate] for k in range(len(self.samples.t))])
+        return self._of_cut(found.name.removesuffix(SPEED).removesuffix(ACCELERATION), rate)
 
-    @cached_property
-    def _cut(self) -> dict[str, Array]:
-        """Coordinate, speed and acceleration (n, 3) of each scalar freedom of the cut joints, SI, with full turns."""
-        s, p = self.system, self.samples
-        rows, n = MeasuredRows(s), len(p.t)
-        found = {label: np.zeros((n, 3)) for label in rows.cut}
-        for k in range(n):
-            state = State(float(p.t[k]), p.q[k], p.v[k])
-            x = np.array([coordinate(s, state, label) for label in rows.cut])
-            _, J, rate, gamma = rows(state.t, state.q, state.v, x)
-            for i, (label, row) in enumerate(zip(rows.cut, rows.measured.tolist(), strict=True)):
-                values = found[label]
-                of = s.labels.coordinates[label]
-                if k and of.joint.spec.is_periodic(of.k) and not s.knows_turns(of.joint, of.k):
-                    x[i] += FULL_TURN * np.round((values[k - 1, 0] - x[i]) / FULL_TURN)
-                values[k] = x[i], rate[row], J[row] @ p.a[k] - gamma[row]
-        return found
+    def _of_cut(self, label: str, rate: int) -> Array:
+        """Values (n,) in SI units of a coordinate of a cut joint or, by `rate`, of its speed or acceleration."""
+        known = self.system.labels.speeds if rate else self.system.labels.coordinates
+        return self._measured.of_cut(RATES[rate], label, known[label])
 
     def _per(self, dimension: str, rate: int) -> tuple[str, float]:
         """Declared unit of a quantity or its derivatives along the path, and its SI value."""

@@ -142,6 +142,10 @@ class Run(PathResult):
     criterion: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
     passages: tuple[Passage, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy of all that is known: reading :attr:`data` while it is pickled keeps further results here."""
+        return dict(self.__dict__)
+
     # ------------------------------------------------------------------------------------------ the results
 
     @property

@@ -495,7 +495,10 @@ def _begin(watched: Watched, c: _Coordinate, first: State, beyond: float, event:
     """Fix the sign at a limit at which the coordinate starts; a start beyond it is a warning, or an error at a stop."""
     if beyond > AT_LIMIT * c.unit:
         low, high = c.system.limits[c.label]
-        where = f"'{c.label}' starts outside its limits [{low:.6g}, {high:.6g}] (rad or m), by {beyond:.3g}"
+        entry = c.system.labels.scalars[c.label]
+        unit, factor = c.system.units.symbol(entry.dimension), c.system.units.factor(entry.dimension)
+        where = f"'{c.label}' starts outside its limits [{low / factor:.6g}, {high / factor:.6g}] {unit}"
+        where += f", by {beyond / factor:.3g} {unit}"
         if not event.warn:
             raise LoopdynError(f"{where}, and is to stop or rebound there. Start inside, or use at_limit: warn.")
         watched.beyond_at_start = where

@@ -10,6 +10,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import reactions
 from loopdyn.loops.reactions_along import States
 from loopdyn.results.force_loads import force_loads
+from loopdyn.results.measures import Measured, Path
 from loopdyn.system.labels import ACCELERATION, LOAD, SPEED
 from loopdyn.system.system import State, System
 from loopdyn.tree.joint_readings import measured
@@ -19,6 +20,8 @@ Array = NDArray[np.float64]
 
 def value_of(system: System, label: str, state: State, a: Array) -> float:
     """Value of a label of ``system.labels``, or of a measure, at a closed state with accelerations `a`, declared units.
+
+    Where accelerations are NaN, in a singular passage, so are reactions and loads of constraints.
 
     Examples
     --------
@@ -32,6 +35,8 @@ def value_of(system: System, label: str, state: State, a: Array) -> float:
     found = system.labels.find(label, "Simulation")
     if found.kind == "body":
         raise LoopdynError(f"'{label}' is a body, which has no single number. See ld.kinematics(system, sim.state).")
+    if found.kind in ("reaction", "constraint load") and np.isnan(a).any():  # in a singular passage
+        return float("nan")
     if found.kind == "reaction":
         return float(reactions(system, state, a)[found.element][label.rpartition(".")[2]])
     if found.kind == "constraint load":
@@ -43,6 +48,7 @@ def value_of(system: System, label: str, state: State, a: Array) -> float:
         values = {"coordinate": state.q, "speed": state.v, "acceleration": a}[found.kind]
         return float(values[found.index]) / found.factor
     if found.kind == "acceleration":
+        here = Path(np.array([state.t]), state.q[None], state.v[None], a[None], np.array([state.t]))
         name = label.removesuffix(ACCELERATION)
-        raise LoopdynError(f"'{name}' is one of a cut joint, whose acceleration is not known. Compile with other cuts.")
+        return float(Measured(system, here).of_cut(found.kind, name, system.labels.speeds[name])[0]) / found.factor
     return measured(system, state, label.removesuffix(SPEED))[found.kind == "speed"] / found.factor

@@ -34,7 +34,7 @@ def sensitivity(
     of: str | Sequence[str],
     parameters: str | Sequence[str] | None = None,
     *,
-    at: State | Drive | Equilibrium | None = None,
+    state: State | Drive | Equilibrium | None = None,
     hold: Sequence[str] | None = None,
     t_span: tuple[float, float] | None = None,
     events: Sequence[Given] = (),
@@ -51,12 +51,12 @@ def sensitivity(
         ``"spring.load"``); ``"transmission_angle(D)"`` of an output joint.
     parameters : str or list of str, optional
         Parameters of the model that are numbers; by default all of them.
-    at : State, Drive or Equilibrium, optional
+    state : State, Drive or Equilibrium, optional
         A state, by default the start of the model, assembled; a :func:`loopdyn.drive`, whose inputs keep their values;
         or a :func:`loopdyn.equilibrium`, which moves with the parameters.
     hold : list of str, optional
         For a state: joint coordinates that keep their values and speeds while the others follow the loops; by default
-        those of the model's `start`, which moves with the parameters if `at` is not given, then those that move most.
+        those of the model's `start`, which moves with the parameters if no `state` is given, then those that move most.
     t_span : (2,), optional
         First and last time of a run from the state, s. Quantities are then ``"end(A)"`` or ``"A"``, ``"peak(A)"``,
         ``"lowest(A)"``, ``"integral(A)"``, ``"mean(A)"``, ``"rms(A)"``, ``"time(event)"`` and ``"time(event, 2)"``.
@@ -86,7 +86,7 @@ def sensitivity(
     >>> m = ld.library.pendulum()
     >>> m.points |= {"tip": {"at": ("-length", 0, 0), "on": "bob"}}
     >>> system = m.compile()
-    >>> found = ld.sensitivity(system, ["x(tip)"], "length", at=system.state(q={"A": 0.5}))
+    >>> found = ld.sensitivity(system, ["x(tip)"], "length", state=system.state(q={"A": 0.5}))
     >>> round(found["x(tip)", "length"], 9), round(float(-np.cos(0.5)), 9)
     (-0.877582562, -0.877582562)
     """
@@ -97,19 +97,19 @@ def sensitivity(
     if not wanted:
         raise LoopdynError("sensitivity of nothing. Name quantities, e.g. of=['A.speed'].")
     if t_span is not None:
-        return _of_run(family, wanted, at, hold, span_of(t_span), events, formulation, rtol)
+        return _of_run(family, wanted, state, hold, span_of(t_span), events, formulation, rtol)
     if events:
         raise LoopdynError("events are those of a run. Give its first and last time in s: t_span=(0, 5).")
     outputs = [ChangingOutput(system, text) for text in wanted]
     counts = Local.evaluations, Local.complex_evaluations
-    if hold is not None and isinstance(at, Drive | Equilibrium):
-        raise LoopdynError(f"hold is for states; of a {type(at).__name__} the inputs decide. Leave it out.")
-    if isinstance(at, Drive):
-        path, moves, held = _along_drive(family, outputs, at)
-    elif isinstance(at, Equilibrium):
-        path, moves, held = *_at_equilibrium(family, at), ()
+    if hold is not None and isinstance(state, Drive | Equilibrium):
+        raise LoopdynError(f"hold is for states; of a {type(state).__name__} the inputs decide. Leave it out.")
+    if isinstance(state, Drive):
+        path, moves, held = _along_drive(family, outputs, state)
+    elif isinstance(state, Equilibrium):
+        path, moves, held = *_at_equilibrium(family, state), ()
     else:
-        path, moves, held = _at_state(family, outputs, at, hold)
+        path, moves, held = _at_state(family, outputs, state, hold)
     values, slopes = [], []
     for output in outputs:
         output.require_determined(system, path)
@@ -118,8 +118,8 @@ def sensitivity(
         slopes.append([found[name] for name in family.parameters])
     y, dy = np.array(values), np.array(slopes).reshape(len(outputs), len(family.parameters), -1)
     along: dict[str, Array] = {}
-    if isinstance(at, Drive):
-        along = {at.along: np.asarray(at.parameter_values())}
+    if isinstance(state, Drive):
+        along = {state.along: np.asarray(state.parameter_values())}
     else:
         y, dy = y[:, 0], dy[:, :, 0]
     real, complex_ = Local.evaluations - counts[0], Local.complex_evaluations - counts[1]
@@ -159,7 +159,7 @@ def _of_run(
     """Functionals of a run from a state."""
     s = family.system
     if isinstance(at, Drive | Equilibrium):
-        raise LoopdynError(f"a run begins at a state, not at a {type(at).__name__}. Give one of its states: at=....")
+        raise LoopdynError(f"a run begins at a state, not at a {type(at).__name__}. Give one of its states: state=....")
     check_settings(rtol, None, "projection")
     known = [functional(text) for text in wanted]
     counts = Local.evaluations, Local.complex_evaluations
@@ -231,8 +231,8 @@ def _require_same(system: System, other: System) -> None:
     same = system.coordinates == other.coordinates and np.array_equal(system.floats, other.floats)
     if not same:
         raise LoopdynError(
-            f"'{system.name}' is not the system of the result given as at=..., or has other numbers. Give that system: "
-            "ld.sensitivity(found.system, ..., at=found)."
+            f"'{system.name}' is not the system of the result given as state=..., or has other numbers. Give "
+            "that system: ld.sensitivity(found.system, ..., state=found)."
         )
 
 

@@ -22,6 +22,7 @@ from loopdyn.integrators.registry import for_formulation
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.interrupts import deferred, deferring
 from loopdyn.loops.rank import Rank, decide, require_regular
+from loopdyn.quantities.times import check_span, given_times
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
@@ -247,10 +248,8 @@ def _settings(method: Formulation, stepper: Stepper, rtol: float, atol: float | 
 
 def span_of(t_span: tuple[float, float]) -> tuple[float, float]:
     """First and last time of a run, s; raises if there is no time between them."""
-    span = np.asarray(t_span, float)
-    if span.shape != (2,) or not np.isfinite(span).all() or not span[1] > span[0]:
-        raise LoopdynError(f"t_span is {t_span}. Give the first and the last time in s, the last one being later.")
-    start, end = span.tolist()
+    check_span(t_span)
+    start, end = np.asarray(t_span, float).tolist()
     if not SHORTEST_SPAN <= end - start < np.inf:
         raise LoopdynError(f"t_span is {t_span}, {end - start:g} s long. Give a span from {SHORTEST_SPAN:g} s on.")
     apart = float(np.spacing(max(abs(start), abs(end))))  # distance of two floating-point numbers there
@@ -283,12 +282,7 @@ def output_grid(t_eval: ArrayLike | None, start: float, end: float) -> Array:
     """Output times of a run, s: those given, or as many as are usual for the span."""
     if t_eval is None:
         return np.linspace(start, end, 1 + int(np.clip(np.ceil((end - start) / INTERVAL), FEWEST, MOST)))
-    times = np.array(t_eval, float)
-    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or np.any(np.diff(times) <= 0.0):
-        raise LoopdynError("t_eval must be a list of ascending times in s.")
-    if times[0] < start or times[-1] > end:
-        raise LoopdynError(f"t_eval goes from {times[0]:g} to {times[-1]:g} s, outside of t_span. Extend t_span.")
-    return times
+    return given_times(t_eval, start, end)
 
 
 def check_settings(rtol: float, atol: float | None, drift: Any) -> None:

@@ -136,8 +136,8 @@ class Simulation:
 
     @property
     def state(self) -> State:
-        """State reached: time, coordinates and speeds, SI."""
-        return self._reached()[0]
+        """State reached: arrays SI, ``sim.state["A.speed"]`` in declared units."""
+        return replace(self._reached()[0], system=self._driver.context.journal.phase.system)
 
     @property
     def a(self) -> Array:

@@ -96,7 +96,7 @@ def columns_of(system: System, measure: Any, over: Over, along: str = "") -> tup
             continue
         text = one.formula if isinstance(one, Measure) else one
         if not isinstance(text, str):
-            raise LoopdynError(f"measure '{name}' is {one!r}. Give a ld.Measure, a formula, or a function.")
+            raise LoopdynError(f"measure '{name}' is {one!r}. Give a ld.results.Measure, a formula, or a function.")
         found += _columns(system, name, text.strip(), over, along)
     names = [c.name for c in found]
     twice = next((n for n in names if names.count(n) > 1), None)
@@ -121,8 +121,8 @@ def _named(system: System, measure: Any) -> dict[str, Any]:
     if isinstance(measure, list | tuple) and all(isinstance(x, str) for x in measure):
         return {x.strip(): x for x in measure}
     raise LoopdynError(
-        f"measure is {measure!r}. Give a ld.Measure, a formula such as 'peak(C.fx)', a function, or a mapping of names "
-        "to them."
+        f"measure is {measure!r}. Give a ld.results.Measure, a formula such as 'peak(C.fx)', a function, or a mapping "
+        "of names to them."
     )
 
 

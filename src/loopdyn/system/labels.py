@@ -169,3 +169,8 @@ class Labels(JointLabels, Mapping[str, Label]):
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __repr__(self) -> str:
+        rows = [(x.name, x.kind, x.unit) for entries in self._all.values() for x in entries]
+        width = max((len(name) for name, _, _ in rows), default=0)
+        return "\n".join(f"{name:<{width}}  {kind:<15}  {unit}".rstrip() for name, kind, unit in rows)

@@ -25,7 +25,8 @@ class Tolerated:
     rows : tuple of str
         Their labels. All other rows are satisfied exactly.
     angle, length : float
-        Tolerance in rad and in m.
+        Tolerance in SI units, rad and m, whatever units the mechanism declares: with these numbers a state can be used
+        with copies of its mechanism in other units. ``ld.assemble(tolerance=)`` and messages are in declared units.
     """
 
     rows: tuple[str, ...]
@@ -88,7 +89,8 @@ class State:
             )
         found = self.system.labels.find(label, "state")
         if found.kind not in ("coordinate", "speed"):
-            message = f"'{label}' is a {found.kind}, but a state has coordinates and speeds only"
+            article = "an" if found.kind[0] in "ae" else "a"
+            message = f"'{label}' is {article} {found.kind}, but a state has coordinates and speeds only"
             raise ModelError([Problem("state", message, "Loads are in ld.reactions, motions in ld.kinematics.")])
         if found.index >= 0:
             return float((self.q if found.kind == "coordinate" else self.v)[found.index]) / found.factor
