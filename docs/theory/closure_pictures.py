@@ -70,7 +70,7 @@ def fig_2(system: ld.System) -> None:
 
 def fig_3(system: ld.System) -> None:
     """The singular configurations of case b, α3 independent: two, and their mirror pictures."""
-    poses = ld.singular_poses(system, "α3", span=(-np.pi, np.pi))
+    poses = ld.analyses.singular_poses(system, "α3", span=(-np.pi, np.pi))
     figure, panels = plt.subplots(1, len(poses), figsize=(3.0 * len(poses), 2.9), layout="constrained")
     for ax, pose in zip(panels, poses, strict=True):
         system.plot(pose.state, ax, names=False)
@@ -92,7 +92,7 @@ def closures(system: ld.System) -> None:
         for name, points in curves.items():
             x, y = np.array(points).T
             ax.plot(x, y, ".", ms=2, label=name)
-        for pose in ld.singular_poses(system, label, span=(-np.pi, np.pi), near=near):
+        for pose in ld.analyses.singular_poses(system, label, span=(-np.pi, np.pi), near=near):
             ax.axvline(pose.value, color="0.6", lw=0.8)
         ax.set(xlabel=f"{label} in rad", ylabel=f"{other} in rad")
         ax.grid(color="0.9")

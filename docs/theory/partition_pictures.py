@@ -51,7 +51,7 @@ def swept(masses: tuple[float, ...]) -> Sweep:
     """The criterion over a turn of link 1."""
     system = four_bar(LENGTHS, masses)
     start = system.state([0.0, 1.1365400685873746, 1.7735719819882496])
-    return ld.coordinates(system, start).sweep("α1")
+    return ld.analyses.coordinates(system, start).sweep("α1")
 
 
 def fig_1() -> None:
@@ -63,7 +63,7 @@ def fig_1() -> None:
         found = []
         for g in gamma:
             q = {"G.x": rho * (np.cos(g) - 1), "G.y": rho * np.sin(g), "G.angle": g}
-            found.append(ld.coordinates(system, system.state(q=q)))
+            found.append(ld.analyses.coordinates(system, system.state(q=q)))
         for label, name, colour in zip(system.speeds, ("x", "y", "γ"), COLOURS, strict=True):
             ax.plot(gamma, [f.cosine[label] for f in found], color=colour, label=name)
             ax.plot(gamma, [f.svd[label] for f in found], "--", color=colour, lw=0.9)

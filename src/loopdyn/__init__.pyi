@@ -1,5 +1,6 @@
 """The public names: what `import loopdyn` offers, and where it is found when it is first asked for."""
 
+from . import analyses as analyses
 from . import constraints as constraints
 from . import designs as designs
 from . import errors as errors
@@ -13,22 +14,16 @@ from . import results as results
 from . import tree as tree
 from .analysis.assembly import assemble as assemble
 from .analysis.branches import branches as branches
-from .analysis.branches import singular_poses as singular_poses
-from .analysis.coordinates import coordinates as coordinates
 from .analysis.drive import drive as drive
-from .analysis.equations import equations as equations
 from .analysis.equilibrium import equilibrium as equilibrium
 from .analysis.equilibrium import preload as preload
-from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
 from .analysis.linearize import linearize as linearize
 from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
-from .analysis.measures import measures as measures
 from .analysis.mobility import mobility as mobility
-from .analysis.reconnect import reconnect as reconnect
 from .analysis.workspace import workspace as workspace
 from .errors import LoopdynError as LoopdynError
 from .errors import LoopdynWarning as LoopdynWarning

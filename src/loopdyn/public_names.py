@@ -15,6 +15,7 @@ from typing import Any
 
 # Modules of further public names: ld.forces.JointTendon.
 NAMESPACES = (
+    "analyses",
     "constraints",
     "designs",
     "errors",
@@ -30,6 +31,7 @@ NAMESPACES = (
 MOVED = {
     name: f"{namespace}.{name}"
     for namespace, names in {
+        "analyses": "coordinates equations measures reconnect singular_poses zero_force",
         "constraints": "Coupler Distance Driver PointMotion PointOnCurve PointOnLine PointOnPlane Relation Rolling "
         "Slot UserConstraint VelocityRelation",
         "errors": "AssemblyError ConvergenceError ExpressionError ModelError Problem RunError SingularityError",

@@ -13,7 +13,7 @@ OTHER_NAMES = {"times", "guess", "x0", "q0", "state0", "initial", "initial_state
 POINTS = {"Inertia.rod", "results.Passage", "Mechanism.add_body", "Body", "Mechanism"}
 # Functions in which something without a default follows the state.
 NEED_A_STATE = {
-    "reconnect",
+    "analyses.reconnect",
     "System.for_state",
     "tree.open_tree_body_jacobian",
     "tree.open_tree_inverse_dynamics",
@@ -101,7 +101,7 @@ def test_old_names_of_arguments_say_the_new_ones():
         (lambda: ld.inverse_dynamics(system, {"A": "t"}, times=[0, 1]), "no argument 'times'. It is t_eval now"),
         (lambda: ld.inverse_dynamics(system, {"A": "t"}, [0, 1], start=None), "no argument 'start'. It is near now"),
         (lambda: ld.equilibrium(system, start=None), "no argument 'start'. It is near now"),
-        (lambda: ld.zero_force(system, "f", {"A": (0, 1)}, start=None), "no argument 'start'. It is near now"),
+        (lambda: ld.analyses.zero_force(system, "f", {"A": (0, 1)}, start=None), "no argument 'start'. It is near now"),
         (lambda: ld.preload(system, system.state(), "f"), r"The order is preload\(system, force, state\)"),
         (
             lambda: m.add_force(*(spring, "spring")),

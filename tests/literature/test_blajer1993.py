@@ -111,7 +111,7 @@ def test_eqs_19_to_23_velocities_and_accelerations_of_both_cases(four_bar):
 
 def test_fig_3_singular_configurations_of_case_b(four_bar):
     """Four, in mirror pairs, at cos a1 = 0: the distance of O2 and O4 has its extremes there."""
-    poses = ld.singular_poses(four_bar, "a3", span=(-np.pi, np.pi))
+    poses = ld.analyses.singular_poses(four_bar, "a3", span=(-np.pi, np.pi))
     assert len(poses) == 4
     assert all(p.limit for p in poses)
     for p in poses:
@@ -130,7 +130,7 @@ def test_singularities_of_cases_a_and_b_meet_only_if_l0_is_a_sum_of_the_others(l
     for label in ("a1", "a3"):
         k = system.speeds.index(label)
         assert plan_for(system, start, [k]).explicit
-        poses[label] = ld.singular_poses(system, label, span=(-np.pi, np.pi + 0.1), near=start)
+        poses[label] = ld.analyses.singular_poses(system, label, span=(-np.pi, np.pi + 0.1), near=start)
     assert poses["a3"]
     apart = [
         np.abs((p.state.q - r.state.q + np.pi) % (2 * np.pi) - np.pi).max()

@@ -177,7 +177,7 @@ def test_eq_26_physical_pendulum(row):
     m, rho, J, gamma = a["m"], a["rho"], a["J"], row["gamma"]
     system = pendulum(m, rho, J)
     at = {"G.x": rho * (np.cos(gamma) - 1), "G.y": rho * np.sin(gamma), "G.angle": gamma}
-    found = ld.coordinates(system, system.state(q=at))
+    found = ld.analyses.coordinates(system, system.state(q=at))
     share = m * rho**2 / (m * rho**2 + J)
     expected = [share * np.sin(gamma) ** 2, share * np.cos(gamma) ** 2, J / (m * rho**2 + J)]
     np.testing.assert_allclose(list(found.cosine.values()), expected, atol=EXACT)
@@ -210,7 +210,7 @@ def test_fig_3_criterion_of_the_four_bar(masses):
     system = four_bar(b["L"], b["masses"][masses])
     for row in b["table"]:
         q = [np.radians(row["alpha1_deg"]), row["alpha2"], row["alpha3"]]
-        found = ld.coordinates(system, system.state(q))
+        found = ld.analyses.coordinates(system, system.state(q))
         np.testing.assert_allclose(list(found.cosine.values()), row[masses], atol=1e-9)
         np.testing.assert_allclose(list(found.svd.values()), row["svd"], atol=1e-9)
         assert found.best == (NAMES[row[f"{masses}_best"] - 1],)
@@ -221,7 +221,7 @@ def test_fig_3_sweep_has_the_extremes_and_crossings_of_the_target():
     b = TARGETS["b_criterion_curves"]
     system = four_bar(b["L"], b["masses"]["set1"])
     row = b["table"][0]
-    sweep = ld.coordinates(system, system.state([0.0, row["alpha2"], row["alpha3"]])).sweep("a1")
+    sweep = ld.analyses.coordinates(system, system.state([0.0, row["alpha2"], row["alpha3"]])).sweep("a1")
     assert abs(sweep.value[-1] - sweep.value[0]) == pytest.approx(2 * np.pi, abs=0.03)
     # extremes between poses a step of 0.02 rad apart: off by its square
     np.testing.assert_allclose(sweep.cosine.min(axis=0), b["set1_min"], atol=3e-4)
@@ -280,7 +280,7 @@ def k2_five_bar() -> tuple[ld.System, ld.State]:
 
 def test_k2_fivebar_measures_of_all_pairs():
     k2, (system, state) = TARGETS["k2_fivebar"], k2_five_bar()
-    found = ld.coordinates(system, state)
+    found = ld.analyses.coordinates(system, state)
     np.testing.assert_allclose(list(found.cosine.values()), k2["cos2"], atol=1e-9)
     np.testing.assert_allclose(list(found.svd.values()), k2["svd"], atol=1e-9)
     measures = dict(found.sets)
@@ -557,13 +557,13 @@ def test_g1_a_joint_released_and_another_locked_on_the_way(method):
     at_03, freedoms = run(closed, closed.state(*changes.START), 0.3)
     np.testing.assert_allclose(changes.vector(at_03), changes.AT_03, atol=TRAJECTORY)
     assert freedoms == 1
-    before, freedoms = run(opened, ld.reconnect(closed, at_03, opened).state, 0.5)
+    before, freedoms = run(opened, ld.analyses.reconnect(closed, at_03, opened).state, 0.5)
     np.testing.assert_allclose(changes.vector(before), changes.BEFORE_LOCK, atol=TRAJECTORY)
     assert freedoms == 3
     model = changes.chain()
     model.add_driver("lock", "a2", float(before.q[1]))
     locked = model.compile()
-    after = ld.reconnect(opened, before, locked).state
+    after = ld.analyses.reconnect(opened, before, locked).state
     np.testing.assert_allclose(changes.vector(after), changes.AFTER_LOCK, atol=TRAJECTORY)
     end, freedoms = run(locked, after, 0.8)
     np.testing.assert_allclose(changes.vector(end), changes.AT_08, atol=TRAJECTORY)

@@ -348,7 +348,7 @@ def test_the_limit_of_a_spatial_loop_is_located_and_other_coordinates_take_over(
     forced = ld.simulate(system, state, (0, 1), formulation=ld.Closure(independent=["A"]), progress=False)
     assert forced.status == "failed"
     said = float(forced.message.split("A = ")[1].split(" ")[0].rstrip("."))
-    assert min(abs(said - p.value) for p in ld.singular_poses(system, "A", near=state)) < 1e-6
+    assert min(abs(said - p.value) for p in ld.analyses.singular_poses(system, "A", near=state)) < 1e-6
     settings = {"rtol": 1e-11, "progress": False, "t_eval": np.linspace(0, 1, 6)}
     run = ld.simulate(system, state, (0, 1), formulation="closure", **settings)
     assert run.status == "finished", run.message
@@ -430,7 +430,7 @@ def test_six_bars_are_solved_loop_by_loop(name):
     plan = ld.Closure(independent=["A"]).plan(system)
     assert [set(g.joints) for g in plan.groups] == [set("BCD"), set("EFG")]
     assert plan.explicit
-    assert ld.singular_poses(system, "A") == ()  # the crank turns fully
+    assert ld.analyses.singular_poses(system, "A") == ()  # the crank turns fully
     found = ld.branches(system, {"A": 0.3})
     assert (len(found), found.complete) == (4, True)
     run = ld.simulate(system, ld.assemble(system), (0, 3), formulation="closure", drift="none", progress=False)
@@ -526,7 +526,7 @@ def test_a_run_ends_at_the_limit_of_its_coordinate_which_is_located():
     state = ld.assemble(system)
     run = ld.simulate(system, state, (0, 5), formulation=ld.Closure(independent=["D"]), progress=False)
     assert run.status == "failed"
-    limits = [p.value for p in ld.singular_poses(system, "D")]
+    limits = [p.value for p in ld.analyses.singular_poses(system, "D")]
     said = float(run.message.split("D = ")[1].split(" ")[0].rstrip("."))
     assert min(abs(said - x) for x in limits) < 1e-6
 
@@ -643,7 +643,7 @@ def test_branches_need_as_many_coordinates_as_there_are_freedoms():
 
 
 def test_crank_of_a_crank_rocker_has_no_singular_pose():
-    assert ld.singular_poses(ld.library.four_bar().compile(), "A") == ()
+    assert ld.analyses.singular_poses(ld.library.four_bar().compile(), "A") == ()
 
 
 # ------------------------------------------------------------------------------------------------ equations
@@ -654,7 +654,7 @@ def test_crank_of_a_crank_rocker_has_no_singular_pose():
 def test_equations_in_symbols_equal_the_numerical_ones(name, label):
     system = ld.library.ALL[name]().compile()
     state = ld.assemble(system, q={"A": 0.4}, v={"A": 3.0})
-    found = ld.equations(system, [label], state)
+    found = ld.analyses.equations(system, [label], state)
     k = system.speeds.index(label)
     at = found.evaluate({label: state.q[k]}, {label: state.v[k]})
     solver = ld.prepare(system, ld.Closure(independent=[label]), state)
@@ -681,7 +681,7 @@ def test_equations_of_rods_with_two_balls_equal_the_numerical_ones(slide):
     near = ld.assemble(system, v={"A": 5.0, "B.wx": 0.3})
     state = ld.simulate(system, near, (0, 0.3), progress=False, rtol=1e-10).at(0.3)
     labels = ["A", "B.wx"]
-    found = ld.equations(system, labels, near)
+    found = ld.analyses.equations(system, labels, near)
     chosen = [system.speeds.index(x) for x in labels]
     plan = plan_for(system, near, chosen)
     given = dict(zip(system.coordinates, near.q, strict=True)) | {"A": float(state.q[0])}
@@ -711,8 +711,8 @@ def test_equations_of_rods_with_two_balls_equal_the_numerical_ones(slide):
 
 def test_equations_refuse_in_words_what_has_none():
     with pytest.raises(ld.LoopdynError, match="neither revolute, nor prismatic, nor spherical"):
-        ld.equations(closed_forms.hooked_rod().compile(), ["A"])
+        ld.analyses.equations(closed_forms.hooked_rod().compile(), ["A"])
     with pytest.raises(ld.LoopdynError, match="cut at 'D', which is not spherical"):
-        ld.equations(ld.library.rssr().compile(cuts=["D"]), ["A", "B.wx"])
+        ld.analyses.equations(ld.library.rssr().compile(cuts=["D"]), ["A", "B.wx"])
     with pytest.raises(ld.LoopdynError, match="neither revolute nor prismatic"):
-        ld.equations(closed_forms.shafts().compile(), ["A"])
+        ld.analyses.equations(closed_forms.shafts().compile(), ["A"])

@@ -1,4 +1,4 @@
-"""`ld.coordinates`: ranking of coordinates, sets and cuts; the criterion along a motion."""
+"""`ld.analyses.coordinates`: ranking of coordinates, sets and cuts; the criterion along a motion."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ import loopdyn as ld
 @pytest.fixture(scope="module")
 def four_bar() -> ld.results.Coordinates:
     system = ld.library.four_bar().compile(cuts=["C"])
-    return ld.coordinates(system, ld.assemble(system))
+    return ld.analyses.coordinates(system, ld.assemble(system))
 
 
 def test_coordinates_are_ranked_and_the_best_is_what_partition_takes(four_bar):
@@ -44,7 +44,7 @@ def test_a_dead_centre_is_told_as_singular():
     m.add_joint("C", pin, rod, block, at=(3, 0, 0))
     m.add_joint("D", ld.Prismatic(axis=(1, 0, 0)), m.ground, block, at=(3, 0, 0))
     system = m.compile(cuts=["C"])
-    found = ld.coordinates(system, system.state())
+    found = ld.analyses.coordinates(system, system.state())
     assert found.singular == ("D",)
     assert dict(found.sets)[("D",)] == 0.0
     assert "singular here" in str(found)
@@ -59,7 +59,7 @@ def test_all_four_cuts_of_the_four_bar_are_ranked(four_bar):
     assert not any(cut.refused for cut in four_bar.cuts)
     for cut in four_bar.cuts:  # each is what the mechanism with that cut says of itself
         system = ld.library.four_bar().compile(cuts=list(cut.joints))
-        found = ld.coordinates(system, ld.assemble(system))
+        found = ld.analyses.coordinates(system, ld.assemble(system))
         assert found.best == cut.best
         assert found.sets[0][1] == pytest.approx(cut.measure, rel=1e-9)
 
@@ -69,7 +69,7 @@ def test_a_cut_at_a_massless_body_is_refused_and_the_advised_one_works():
     m = ld.library.four_bar()
     m.bodies["coupler"] = ld.Body(mass=0.0, com=(0.0, 0.0, 0.0), inertia=np.zeros((3, 3)).tolist())
     system = m.compile(cuts=["C"])
-    found = ld.coordinates(system, ld.assemble(system, v={"A": 1.0}))
+    found = ld.analyses.coordinates(system, ld.assemble(system, v={"A": 1.0}))
     refused = {cut.joints[0] for cut in found.cuts if cut.refused}
     assert refused == {"B", "C"}
     assert all("'coupler' has no inertia" in cut.refused for cut in found.cuts if cut.refused)
@@ -77,7 +77,7 @@ def test_a_cut_at_a_massless_body_is_refused_and_the_advised_one_works():
     assert "refused: body 'coupler'" in str(found)
     for cut in found.cuts:
         other = m.compile(cuts=list(cut.joints))
-        state = ld.reconnect(system, found.state, other).state
+        state = ld.analyses.reconnect(system, found.state, other).state
         expected = ld.accelerations(other, state, "oracle")
         if cut.refused:
             with pytest.raises(ld.errors.SingularityError, match="no inertia"):
@@ -103,12 +103,12 @@ def test_sweep_needs_one_freedom_and_a_coordinate(four_bar):
         four_bar.sweep("Z")
     system = ld.library.five_bar().compile()
     with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom here, but a sweep needs one"):
-        ld.coordinates(system, ld.assemble(system)).sweep("A")
+        ld.analyses.coordinates(system, ld.assemble(system)).sweep("A")
 
 
 def test_many_sets_are_told_by_the_best_and_its_neighbours():
     system = ld.library.random_mechanism(5, bodies=16, loops=1).compile()
-    found = ld.coordinates(system, ld.assemble(system))
+    found = ld.analyses.coordinates(system, ld.assemble(system))
     if not found.complete:
         assert "its neighbours" in str(found)
     assert found.sets[0][1] >= found.sets[-1][1]
@@ -120,7 +120,7 @@ def test_a_sweep_ends_at_the_limit_of_a_cut_joint():
     limited = ld.library.four_bar()
     limited.joints["D"] = limited.joints["D"].model_copy(update={"limits": (-1.0, 0.3)})
     whole, system = free.compile(cuts=["D"]), limited.compile(cuts=["D"])
-    sweeps = [ld.coordinates(s, ld.assemble(s)).sweep("A") for s in (whole, system)]
+    sweeps = [ld.analyses.coordinates(s, ld.assemble(s)).sweep("A") for s in (whole, system)]
     assert abs(sweeps[0].value[-1] - sweeps[0].value[0]) > 6.2
     there = free.compile(cuts=["C"])  # D in the tree
     start = ld.assemble(there, q={"A": sweeps[1].value[-1]}).q[there.coordinates.index("D")]

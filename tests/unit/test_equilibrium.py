@@ -310,14 +310,14 @@ def test_zero_force_positions_of_a_spring():
     length = lambda x: np.hypot(*(pose(LENGTHS, x, 1)[2] - [0.5, -0.5])) - 0.9  # noqa: E731
     xs = np.linspace(START, START + 2 * np.pi, 361)
     roots = [brentq(length, a, b, xtol=1e-14) for a, b in pairwise(xs) if length(a) * length(b) < 0]
-    found = ld.zero_force(m.compile(), "spring", {"A": (0.0, 2 * np.pi)})
+    found = ld.analyses.zero_force(m.compile(), "spring", {"A": (0.0, 2 * np.pi)})
     assert sorted(s.q[0] + START for s in found) == pytest.approx(roots, abs=LOCATED)
     with pytest.raises(ld.LoopdynError, match=r"there is no force 'sprong'. Did you mean 'spring'"):
-        ld.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
+        ld.analyses.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
     five = ld.library.five_bar()
     five.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1.0))
     with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom"):
-        ld.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
+        ld.analyses.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
 
 
 @pytest.mark.parametrize("units", [{}, {"length": "mm", "angle": "deg", "torque": "N*mm"}])

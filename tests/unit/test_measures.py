@@ -34,7 +34,7 @@ def arm(units=None, **measures):
 
 def at(m, q=0.5, v=2.0, a=None):
     system = m.compile()
-    return ld.measures(system, system.state([q], [v], t=3.0), a)
+    return ld.analyses.measures(system, system.state([q], [v], t=3.0), a)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_toe_and_camber_of_a_wheel_carrier_are_those_of_scipy():
     system = m.compile()
     turn = Rotation.from_euler("xyz", [4.0, -3.0, 7.0], degrees=True)
     x, y, z, w = turn.as_quat()
-    found = ld.measures(system, system.state([0.01, 0.02, 0.03, w, x, y, z]))
+    found = ld.analyses.measures(system, system.state([0.01, 0.02, 0.03, w, x, y, z]))
     d = turn.apply(np.subtract(points["outer"], points["inner"]))
     assert found["toe"] == pytest.approx(np.degrees(np.arctan2(d[1], d[0])) - 90, abs=1e-11)
     assert found["camber"] == pytest.approx(np.degrees(np.arctan2(d[2], d[1])), abs=1e-11)
@@ -353,8 +353,8 @@ def test_systems_with_other_parameters_have_their_own_measures():
     system = m.compile()
     other = system.with_parameters(coupler=850.0, start=50.0)
     reference = other.state()
-    assert ld.measures(other, reference)["long"] == pytest.approx(51.0, rel=ROUNDED)
-    assert ld.measures(system, system.state())["long"] == pytest.approx(61.0, rel=ROUNDED)
+    assert ld.analyses.measures(other, reference)["long"] == pytest.approx(51.0, rel=ROUNDED)
+    assert ld.analyses.measures(system, system.state())["long"] == pytest.approx(61.0, rel=ROUNDED)
     m.add_measure("bad", "1/(coupler - 800)")
     with pytest.raises(ld.errors.ModelError, match=r"measure 'bad': .* has no finite value"):
         m.compile().with_parameters(coupler=800.0)
@@ -390,7 +390,7 @@ def test_accelerations_of_a_cut_ball_joint_are_refused_by_name():
     m = ld.library.rssr()
     m.add_measure("bad", "C.wx.acceleration")
     with pytest.raises(ld.LoopdynError, match=r"C\.wx\.acceleration.*other cuts"):
-        _ = ld.measures(m.compile(cuts=["C"]))["bad"]
+        _ = ld.analyses.measures(m.compile(cuts=["C"]))["bad"]
 
 
 def test_runs_are_pickled_and_copied_after_a_measure_was_read(ball_run):

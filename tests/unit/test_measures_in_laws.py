@@ -146,7 +146,7 @@ def test_a_joint_that_a_law_reads_may_be_cut_and_turn_many_times(label, formulat
         state = ld.assemble(system, {"A": TURNED}, {"A": 2.0})
         a = ld.accelerations(system, state, formulation)
         speeds = [system.speeds.index(x) for x in "ABC" if x in system.speeds and x != label]
-        read = ld.measures(system, state)["turn"]
+        read = ld.analyses.measures(system, state)["turn"]
         assert read == pytest.approx(state[label], rel=ROUNDED)
         found.append([read, *a[speeds]])
     assert found[0] == pytest.approx(found[1], rel=SOLVED)

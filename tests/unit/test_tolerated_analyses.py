@@ -111,7 +111,7 @@ def test_all_equilibria_within_a_tolerance_are_those_of_the_plane(both):
 
 def test_zero_force_and_preload_leave_rows_open(both):
     system, state = both[1]
-    (found,) = ld.zero_force(system, "spring", {"A": (-1.0, 1.0)}, state)
+    (found,) = ld.analyses.zero_force(system, "spring", {"A": (-1.0, 1.0)}, state)
     assert found.q[system.coordinates.index("A")] == pytest.approx(0.2, abs=1e-9)  # its rest
     assert found.tolerated == state.tolerated
     one, two = (ld.preload(s, "spring", x).value for s, x in both)
@@ -151,7 +151,7 @@ def test_branches_within_a_tolerance_are_both_closures_of_the_plane(both):
 
 
 def test_coordinates_cuts_and_sweeps_within_a_tolerance_are_those_of_the_plane(both):
-    one, other = (ld.coordinates(system, state) for system, state in both)
+    one, other = (ld.analyses.coordinates(system, state) for system, state in both)
     assert list(one.cosine.values()) == pytest.approx(list(other.cosine.values()), abs=NEAR)
     assert [c.joints for c in one.cuts] == [c.joints for c in other.cuts]
     assert [c.measure for c in one.cuts] == pytest.approx([c.measure for c in other.cuts], abs=NEAR)
@@ -161,7 +161,7 @@ def test_coordinates_cuts_and_sweeps_within_a_tolerance_are_those_of_the_plane(b
 def test_reconnecting_within_a_tolerance_chooses_rows_of_the_other_cut(both):
     system, state = both[1]
     other = system.mechanism.compile(cuts=["B"])
-    change = ld.reconnect(system, state, other)
+    change = ld.analyses.reconnect(system, state, other)
     assert {row.partition(".")[0] for row in change.state.tolerated.rows} == {"B"}
     assert abs(change.energy_loss) < TILT  # of 0.2 J, by a jump of the tilt
     assert np.abs(terms(other.for_state(change.state), change.state).phi).max() < 1e-11
@@ -178,8 +178,8 @@ def test_formulations_are_compared_within_a_tolerance(both):
 
 
 @pytest.mark.parametrize("refuse", [
-    lambda s, x: ld.singular_poses(s, "A", near=x),
-    lambda s, x: ld.equations(s, ["A"], x),
+    lambda s, x: ld.analyses.singular_poses(s, "A", near=x),
+    lambda s, x: ld.analyses.equations(s, ["A"], x),
 ])  # fmt: skip
 def test_what_goes_by_formulas_refuses_and_says_what_to_use(both, refuse):
     with pytest.raises(ld.LoopdynError, match=r"leave no constraint open.*Use ld\."):

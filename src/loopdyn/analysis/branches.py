@@ -270,7 +270,7 @@ def singular_poses(
     The rocker of a crank-rocker has two limits in each of its closures:
 
     >>> import loopdyn as ld
-    >>> found = ld.singular_poses(ld.library.four_bar().compile(), "D")
+    >>> found = ld.analyses.singular_poses(ld.library.four_bar().compile(), "D")
     >>> sorted({round(p.value, 3) for p in found if p.limit})
     [-3.088, -0.08, 0.972, 2.144]
     """
@@ -280,13 +280,13 @@ def singular_poses(
     if not plan.explicit:
         raise LoopdynError(
             f"coordinates of '{system.name}' are iterated if '{label}' is independent, so its singular poses are not "
-            "known in advance. See ld.coordinates(system, state).sweep(...)."
+            "known in advance. See ld.analyses.coordinates(system, state).sweep(...)."
         )
     four = [g.name for g in plan.groups if len(g.closures) > 2]
     if four:
         raise LoopdynError(
             f"the group {four[0]} of '{system.name}' has up to four closures, told apart along a motion only, so its "
-            "singular poses are not known in advance. See ld.coordinates(system, state).sweep(...)."
+            "singular poses are not known in advance. See ld.analyses.coordinates(system, state).sweep(...)."
         )
     k = system.coordinates.index(label)
     half = np.pi if system.speed_units[chosen[0]] == 1.0 else 2.0 * system.size

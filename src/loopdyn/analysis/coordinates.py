@@ -150,7 +150,7 @@ class Coordinates:
         --------
         >>> import loopdyn as ld
         >>> system = ld.library.four_bar().compile()
-        >>> sweep = ld.coordinates(system, ld.assemble(system)).sweep("A")
+        >>> sweep = ld.analyses.coordinates(system, ld.assemble(system)).sweep("A")
         >>> bool(abs(sweep.value[-1] - sweep.value[0]) > 6.2)
         True
         """
@@ -195,7 +195,7 @@ def coordinates(system: System, state: State | None = None) -> Coordinates:
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> found = ld.coordinates(system, ld.assemble(system))
+    >>> found = ld.analyses.coordinates(system, ld.assemble(system))
     >>> found.best, found.singular
     (('A',), ())
     """
@@ -285,7 +285,7 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
     if found.freedoms != 1:
         raise LoopdynError(
             f"'{system.name}' has {found.freedoms} degrees of freedom here, but a sweep needs one. Add drivers, or "
-            "examine single states with ld.coordinates(system, state)."
+            "examine single states with ld.analyses.coordinates(system, state)."
         )
     if label not in system.coordinates:
         raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")

@@ -143,7 +143,7 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> found = ld.equations(system, ["A"])
+    >>> found = ld.analyses.equations(system, ["A"])
     >>> [str(x) for x, _ in found.g][-2:], found.M_minimal.shape
     (['q_B', 'q_D'], (1, 1))
     """
@@ -163,7 +163,7 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
         import sympy  # noqa: F401
     except ImportError:
         raise LoopdynError(
-            "ld.equations needs SymPy, which is not installed. Run: pip install 'loopdyn[symbols]'."
+            "ld.analyses.equations needs SymPy, which is not installed. Run: pip install 'loopdyn[symbols]'."
         ) from None
     if any(j.spec.type == "spherical" for j in system.joints.values()):
         from loopdyn.analysis.equations_in_space import SpatialWriter

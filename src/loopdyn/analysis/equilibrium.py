@@ -141,7 +141,7 @@ def zero_force(
     >>> import loopdyn as ld
     >>> m = ld.library.four_bar()
     >>> name = m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=10.0, rest=0.3))
-    >>> [round(float(state.q[0]), 9) for state in ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
+    >>> [round(float(state.q[0]), 9) for state in ld.analyses.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
     [0.3]
     """
     system = system if near is None else system.for_state(near)

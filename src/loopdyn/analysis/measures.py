@@ -100,7 +100,7 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
     >>> m.add_measure("turned", "degrees(A)")
     'turned'
     >>> system = m.compile()
-    >>> round(ld.measures(system, system.state(q={"A": 0.5}))["turned"], 6)
+    >>> round(ld.analyses.measures(system, system.state(q={"A": 0.5}))["turned"], 6)
     28.64789
     """
     state = assemble(system) if state is None else state

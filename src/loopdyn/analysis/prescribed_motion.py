@@ -233,7 +233,7 @@ def _blocked(driven: System, pose: State) -> str:
     )
     return (
         f"the motion of '{driven.name}' cannot be followed beyond t = {pose.t:.6g} s: {reason}. Give a smaller motion, "
-        "or the motion of another coordinate; ld.singular_poses and ld.mobility show its dead points."
+        "or the motion of another coordinate; ld.analyses.singular_poses and ld.mobility show its dead points."
     )
 
 

@@ -57,7 +57,7 @@ class Choosing(Formulation):
             what = "independent" if self.independent is not None else "candidates"
             raise LoopdynError(
                 f"{self.name}: {what} names {chosen.sum()} speeds, and '{system.name}' has {freedoms} freedoms. "
-                f"See ld.coordinates(system, state), or leave {what} out, as where locks change their number."
+                f"See ld.analyses.coordinates(system, state), or leave {what} out, as where locks change their number."
             )
         return chosen
 

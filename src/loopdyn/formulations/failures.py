@@ -65,7 +65,7 @@ def singular_set(system: System, t: float, speeds: Sequence[str], limited: bool)
     hint = "Leave `independent` and `candidates` out" if limited else other
     return SingularityError(
         f"{names} cannot be independent at t = {t:g} s: the other speeds do not follow from them there. {hint}, or "
-        "see ld.coordinates(system, state)."
+        "see ld.analyses.coordinates(system, state)."
     )
 
 
@@ -83,7 +83,7 @@ def not_closed(t: float, speeds: Sequence[str]) -> SingularityError:
     return SingularityError(
         f"positions of the other coordinates cannot be solved from those of {', '.join(speeds)} near "
         f"t = {t:g} s: the pose is singular or nearly so, or the steps are too long. Use smaller steps, "
-        "form='k+n', or see ld.coordinates(system, state)."
+        "form='k+n', or see ld.analyses.coordinates(system, state)."
     )
 
 
@@ -100,7 +100,7 @@ def cannot_close(t: float, joints: Sequence[str], coordinates: Sequence[str], va
     return SingularityError(
         f"the joints {', '.join(joints)} cannot be closed at {values} (t = {t:.9g} s): that is the limit of "
         f"{', '.join(coordinates)}, where the group is stretched or folded. Let other coordinates take over: leave "
-        "`independent` out, or see ld.coordinates(system, state)."
+        "`independent` out, or see ld.analyses.coordinates(system, state)."
     )
 
 

@@ -1,7 +1,7 @@
 """`Measure`: a named quantity of a mechanism, a formula of points, joint coordinates, speeds and loads.
 
 The terms of its formula are those of :mod:`loopdyn.quantities.expressions.terms`; its unit follows from them. A measure
-is known at a state (:func:`loopdyn.measures`), along runs and drives (``run["lift"]``) and in events.
+is known at a state (:func:`loopdyn.analyses.measures`), along runs and drives (``run["lift"]``) and in events.
 """
 
 from __future__ import annotations

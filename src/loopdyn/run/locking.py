@@ -2,8 +2,8 @@
 
 A run then has phases, each with a system of its own: the same bodies and the same tree, so the same coordinates and
 speeds, but other constraint rows. A lock is a driver that holds a coordinate where it is. Velocities jump to the
-nearest ones that the new rows allow in the metric of kinetic energy (:func:`loopdyn.reconnect`): a plastic impact, in
-which the momentum along all remaining freedoms is conserved. Releasing rows causes no jump.
+nearest ones that the new rows allow in the metric of kinetic energy (:func:`loopdyn.analyses.reconnect`): a plastic
+impact, in which the momentum along all remaining freedoms is conserved. Releasing rows causes no jump.
 """
 
 from __future__ import annotations
