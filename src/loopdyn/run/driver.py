@@ -89,9 +89,21 @@ class RunDriver:
                 context.journal.book(watched.kind, watched.event.name, first)
         if context.settings["atol"] is None:
             context.stepper.set_slowest(first)
+        if context.contacts:
+            self._begin_contacts()
         self._start()
         if context.recorder.times[0] == first.t:
             context.stepper.write(context.recorder.out)
+
+    def _begin_contacts(self) -> None:
+        """Decide which contacts are closed at the start."""
+        context, first = self.context, self.first
+        context.contacts.start(first)
+        reaction = context.contacts.react(context.journal.phase, first)
+        if reaction is None:
+            context.watch_contacts(context.journal.phase, first)
+        else:
+            self.first = self.events.change_contacts(reaction, first, np.zeros(context.stepper.sources))
 
     def _start(self) -> None:
         end = self.context.next_stop(self.first.t)
