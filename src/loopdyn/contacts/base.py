@@ -53,8 +53,8 @@ class OneSided(Spec):
 
     type: str
 
-    def sides(self, name: str) -> list[Side]:
-        """Sides of this contact, of this name."""
+    def sides(self, name: str, r: Resolver) -> list[Side]:
+        """Sides of this contact, of this name; how many there are may depend on its numbers."""
         raise NotImplementedError
 
     def joints(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class Stop(OneSided):
         """The coordinate that it bounds."""
         return () if self.joint is None else (self.joint,)
 
-    def sides(self, name: str) -> list[Side]:
+    def sides(self, name: str, r: Resolver) -> list[Side]:
         """One side for each bound."""
         given = [(key, x) for key in BOUNDS if (x := getattr(self, key)) is not None]
         return [

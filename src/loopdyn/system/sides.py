@@ -25,7 +25,7 @@ def _resolved(m: Mechanism) -> tuple[Side, ...]:
     def number(x: float | str) -> float:
         return float(r.scalar(x, "number", "contact", ()))
 
-    given = [side for name, contact in m.contacts.items() for side in contact.sides(name)]
+    given = [side for name, contact in m.contacts.items() for side in contact.sides(name, r)]
     return tuple(replace(s, restitution=number(s.restitution), bound=number(s.bound)) for s in given)
 
 
