@@ -27,10 +27,11 @@ from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError, SingularityError
 from loopdyn.loops.complementarity import solve_lcp
 from loopdyn.loops.rank import decide
-from loopdyn.system.sides import all_closed
+from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import terms
 from loopdyn.tree.massless_motions import motions_without_inertia
+from loopdyn.tree.residuals import residuals
 
 Array = NDArray[np.float64]
 Indices = list[int]
@@ -49,6 +50,27 @@ HELD = 1e-9
 # Most impacts one after another at one time: chains of a hundred parts take some ten thousand.
 MOST_IMPACTS = 100_000
 GAIN = 1e-9  # of the kinetic energy: an impact that gains more is an error
+
+
+def gaps(base: System, state: State) -> tuple[Array, Array]:
+    """Gaps of all sides of a system and their rates, SI units.
+
+    Examples
+    --------
+    >>> import loopdyn as ld
+    >>> m = ld.library.pendulum()
+    >>> m.add_contact("wall", ld.contacts.Stop(joint="A", upper=1.0))
+    'wall'
+    >>> system = m.compile()
+    >>> gap, rate = gaps(system, system.state(q={"A": 0.25}, v={"A": 2.0}))
+    >>> gap, rate
+    (array([0.75]), array([-2.]))
+    """
+    closed, sides = all_closed(base), sides_of(base)
+    rows = [closed.constraint_rows.index(s.name) for s in sides]
+    sign = np.array([s.sign for s in sides], float)
+    phi, rate = residuals(closed, state)
+    return sign * phi[rows], sign * rate[rows]
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,13 @@ from loopdyn.analysis.reconnect import impulses_between
 from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
-from loopdyn.loops.one_sided import PULLED, Gaps, Pressing, Struck
+from loopdyn.loops.one_sided import PULLED, Gaps, Pressing, Struck, gaps
 from loopdyn.run.events import TINY, Crossing, Watched, crossing_program
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
-from loopdyn.tree.residuals import residuals
 
 Array = NDArray[np.float64]
 
@@ -73,13 +72,13 @@ class Contacts:
     def __init__(self, base: System, adapt: Callable[[System], None]):
         self.base, self.adapt = base, adapt
         self.sides: tuple[Side, ...] = sides_of(base)
-        self._rows: list[int] = []
         self._unit, self._sign = np.zeros(0), np.zeros(0)
         if self.sides:
-            gaps = all_closed(base)
-            self._rows = [gaps.constraint_rows.index(s.name) for s in self.sides]
-            self._unit, self._sign = gaps.row_units[self._rows], np.array([s.sign for s in self.sides], float)
+            closed = all_closed(base)
+            self._unit = closed.row_units[[closed.constraint_rows.index(s.name) for s in self.sides]]
+            self._sign = np.array([s.sign for s in self.sides], float)
         self._forces: _Forces | None = None
+        self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
         self._changed_at, self._changes = np.nan, 0
 
     def __bool__(self) -> bool:
@@ -89,21 +88,19 @@ class Contacts:
 
     def gaps(self, state: State) -> tuple[Array, Array]:
         """Gaps of all sides and their rates, natural units."""
-        phi, rate = residuals(all_closed(self.base), state)
-        return self._sign * phi[self._rows] / self._unit, self._sign * rate[self._rows] / self._unit
+        gap, rate = gaps(self.base, state)
+        return gap / self._unit, rate / self._unit
 
     def watched(self, phase: Phase, solver: Callable[[], Solver], state: State) -> list[Watched]:
         """Event functions in a phase that begins at a state: open gaps, and the smallest force of closed sides."""
-        found, self._forces = [], None
-        gap = self.gaps(state)[0]
+        self._forces, self._open = None, []
         closed = [k for k, side in enumerate(self.sides) if side.name in phase.touching]
         for k, side in enumerate(self.sides):
             if k in closed:
                 continue
-            watched = self._gap(k, side, implied=side.name in phase.implied)
-            if abs(gap[k]) <= AT_LIMIT:
-                watched.hold(state.t, TINY)
-            found.append(watched)
+            self._open.append((k, self._gap(k, side, implied=side.name in phase.implied)))
+        found = [w for _, w in self._open]
+        self.hold(state)
         if closed:
             at = self._at(phase, state)
             names = list(phase.system.constraint_rows)
@@ -113,6 +110,13 @@ class Contacts:
             pulls = Crossing(self._forces, "contact opens", direction=-1)
             found.append(Watched(pulls, kind="separation", contact=True))
         return found
+
+    def hold(self, state: State) -> None:
+        """Take gaps that are zero up to rounding for open at a state at which the integration restarts."""
+        gap = self.gaps(state)[0]
+        for k, watched in self._open:
+            if abs(gap[k]) <= AT_LIMIT:
+                watched.hold(state.t, TINY)
 
     def _gap(self, k: int, side: Side, implied: bool) -> Watched:
         name, program = f"{side.name} closes", None

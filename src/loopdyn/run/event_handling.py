@@ -108,7 +108,7 @@ class EventHandler:
             self.poses.leave(state, works)
             context.enter(phase, reaction.after)
         else:
-            context.watch_contacts(phase, reaction.after)
+            context.contacts.hold(reaction.after)
         return reaction.after
 
     # ------------------------------------------------------------------------------------------- crossings

@@ -219,15 +219,9 @@ class Builder:
             if problem is not None:
                 self.r.problem(problem.element, problem.message, problem.hint, (section, name))
             groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers, self.m.contacts)
-            taken = sum(name in group for group in groups) > 1
-            if taken:
-                hint = "Rows are labelled by these names; choose another."
-                self.r.problem(
-                    f"{section[:-1]} '{name}'",
-                    "there is a joint, constraint, driver or contact of this name",
-                    hint,
-                    (section, name),
-                )
+            if sum(name in group for group in groups) > 1:
+                message = "there is a joint, constraint, driver or contact of this name"
+                self.r.problem(f"{section[:-1]} '{name}'", message, "Choose another name.", (section, name))
         for name, point in self.m.points.items():
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
@@ -339,8 +333,8 @@ class Builder:
     # ---------------------------------------------------------------------------------------- the tree
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
-        m = self.m
-        readers = (*m.forces.values(), *m.constraints.values(), *m.drivers.values(), *m.contacts.values())
+        sections = ("forces", "constraints", "drivers", "contacts")
+        readers = (x for section in sections for x in getattr(self.m, section).values())
         loaded = {j for reader in readers for j in reader.joints()}
         self.read = self._read_angles()
         read = set(self.read.values())
@@ -478,10 +472,10 @@ class Builder:
     def _contacts(self) -> None:
         for name, contact in self.m.contacts.items():
             element, path = f"contact '{name}'", ("contacts", name)
-            if type(contact) in CONTACT_TYPES:
-                contact.check(self.r, self.placement, element, path)
-            else:
+            if type(contact) not in CONTACT_TYPES:
                 self._unlisted(element, contact.type, "contacts", path)
+                continue
+            contact.check(self.r, self.placement, element, path)
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
         element = f"constraint '{name}'"
