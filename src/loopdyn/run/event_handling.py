@@ -95,6 +95,14 @@ class EventHandler:
             context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
 
+    def _react(self, state: State) -> Reaction | None:
+        """What contacts change at a state inside the last step; if they cannot, outputs after it are removed."""
+        try:
+            return self.context.contacts.react(self.context.journal.phase, state)
+        except LoopdynError:
+            self.context.recorder.take_back(state.t)
+            raise
+
     def change_contacts(self, reaction: Reaction, state: State, works: Array) -> State:
         """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after."""
         context = self.context
@@ -145,7 +153,7 @@ class EventHandler:
                 self.start_anew(state, works, state)
                 return ""
             if found.watched.contact:
-                reaction = context.contacts.react(context.journal.phase, state)
+                reaction = self._react(state)
                 if reaction is None:
                     start = found.t
                     continue
