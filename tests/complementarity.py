@@ -1,10 +1,10 @@
 """Linear complementarity problems in plain NumPy: the oracle of one-sided contacts. Nothing here uses loopdyn.
 
-Find z >= 0 with w = A z + b >= 0 and w . z = 0. Two independent methods: all active sets, one after another, and Lemke's
-pivoting. For a mechanism with mass matrix M, bilateral rows J and gaps with rows B (all dense, from wherever),
+Find z >= 0 with w = A z + b >= 0 and w . z = 0. Two independent methods: all active sets, one after another, and
+Lemke's pivoting. For a mechanism with mass matrix M, bilateral rows J and gaps with rows B (all dense, from wherever),
 
-    accelerations   M a = h + J^T lam + B^T z,   J a = gamma,   B a - kappa = w >= 0   (g'' = B a - kappa of closed gaps)
-    impulses        M (v+ - v-) = J^T Lam + B^T Z,   J v+ = J v-,   B v+ + e min(B v-, 0) = w >= 0   (Moreau-Newton)
+    accelerations   M a = h + J^T lam + B^T z,   J a = gamma,   B a - kappa = w >= 0   (w: g'' of closed gaps)
+    impulses        M (v+ - v-) = J^T Lam + B^T Z,   J v+ = J v-,   B v+ + e B v- = w >= 0   (Moreau-Newton)
 
 The bilateral rows are removed by a basis N of their null space from a singular value decomposition, which holds for
 dependent rows too: a = a0 + N y, N^T M N y = N^T (h - M a0 + B^T z), so A = B N (N^T M N)^-1 N^T B^T.
@@ -54,7 +54,8 @@ def lemke(A: Array, b: Array) -> Array | None:
             if k != row:
                 T[k] -= T[k, entering] * T[row]
         leaving, basis[row] = basis[row], entering
-        if leaving == 2 * n:
+        z0 = max((T[k, -1] for k in range(n) if basis[k] == 2 * n), default=0.0)
+        if z0 <= 1e-12 * np.abs(b).max():  # gone, or rounding
             z = np.zeros(n)
             for k, variable in enumerate(basis):
                 if n <= variable < 2 * n:
@@ -97,12 +98,12 @@ def contact_accelerations(
 def contact_impulses(M: Array, J: Array, B: Array, v: Array, e: float) -> tuple[Array, Array]:
     """Speeds after the impact, and impulses of the contacts, by Moreau's rule with one restitution for all.
 
-    `B` are the rows of all closed gaps. Only approaching gaps reverse their speed; others must not approach afterwards.
+    `B` are the rows of all closed gaps.
     """
     N = null_space(J, len(v))
     inverse = N @ np.linalg.solve(N.T @ M @ N, N.T)
     before = B @ v
-    Z = _solution(B @ inverse @ B.T, before + e * np.minimum(before, 0.0))
+    Z = _solution(B @ inverse @ B.T, (1.0 + e) * before)
     return v + inverse @ (B.T @ Z), Z
 
 

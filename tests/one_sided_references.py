@@ -142,8 +142,8 @@ def _first_root(f: Callable[[float], float], start: float, step: float, until: f
 
 
 # ----------------------------------------------------------------------------------------------------- Geneva drive
-# Four slots: the pin at radius a enters radially, so the centres are d = a sqrt(2) apart; lambda = a/d. With the crank at
-# alpha from the line of centres and the wheel's slot at beta,
+# Four slots: the pin at radius a enters radially, so the centres are d = a sqrt(2) apart; lambda = a/d. With the crank
+# at alpha from the line of centres and the wheel's slot at beta,
 #     tan beta = lambda sin alpha/(1 - lambda cos alpha),
 #     beta'  = omega   lambda (cos alpha - lambda)/D,          D = 1 + lambda^2 - 2 lambda cos alpha,
 #     beta'' = -omega^2 lambda (1 - lambda^2) sin alpha/D^2,
@@ -155,7 +155,7 @@ PIN_IN_SLOT = np.pi / 4.0
 
 
 def geneva(alpha: Array) -> tuple[Array, Array, Array]:
-    """Angle of the wheel and its first two derivatives by the crank's angle, from the line of centres, while engaged."""
+    """Angle of the engaged wheel and two derivatives by the crank's angle, from the line of centres."""
     D = 1.0 + LAMBDA**2 - 2.0 * LAMBDA * np.cos(alpha)
     beta = np.arctan2(LAMBDA * np.sin(alpha), 1.0 - LAMBDA * np.cos(alpha))
     return beta, LAMBDA * (np.cos(alpha) - LAMBDA) / D, -LAMBDA * (1.0 - LAMBDA**2) * np.sin(alpha) / D**2
@@ -169,7 +169,7 @@ def geneva_peak() -> tuple[float, float]:
 
 
 def geneva_indexing(t: Array, omega: float, start: float) -> Array:
-    """Angle through which the wheel has been turned at times t, by a crank at start + omega t; rises by 90 degrees a turn.
+    """Angle through which the wheel has been turned at times t, by a crank at start + omega t: 90 degrees a turn.
 
     The wheel turns against the crank; the angle is counted in its own direction. `start` lies in the dwell.
     """
@@ -186,8 +186,8 @@ def geneva_wrong_entry(a: float, inertia: float, omega: float, alpha: float, err
     """Speed of the wheel after the pin has struck a slot that is out of place, and the impulse; restitution 0.
 
     The pin, driven at a speed that nothing changes, is at `alpha`, in the mouth of a slot whose direction is turned by
-    `error` from that to the pin. The wall passes through the pin at the distance L from the wheel's axis, across the unit
-    vector n: the wheel's speed there L cos(error) w2 becomes the pin's a omega n . t.
+    `error` from that to the pin. The wall passes through the pin at the distance L from the wheel's axis, across the
+    unit vector n: the wheel's speed there L cos(error) w2 becomes the pin's a omega n . t.
     """
     centre = np.array([np.sqrt(2.0) * a, 0.0])
     pin, along = a * np.array([np.cos(alpha), np.sin(alpha)]), a * omega * np.array([-np.sin(alpha), np.cos(alpha)])
@@ -201,10 +201,10 @@ def geneva_wrong_entry(a: float, inertia: float, omega: float, alpha: float, err
 
 
 # ---------------------------------------------------------------------------------------------------------- ratchet
-# The wheel, with its axis at the origin, carries the torque T; the pawl turns freely about its pivot and touches a tooth
-# with its tip. Without friction the force on the wheel is F n at the tip: moment of the wheel T + F (tip x n) = 0. The
-# tip pushes the pawl by -F n, which turns it into the tooth if (tip - pivot) x (-n) has the sign of the spring; it holds
-# at any load then.
+# The wheel, with its axis at the origin, carries the torque T; the pawl turns freely about its pivot and touches a
+# tooth with its tip. Without friction the force on the wheel is F n at the tip, with T + F (tip x n) = 0. The
+# tip pushes the pawl by -F n, which turns it into the tooth if (tip - pivot) x (-n) has the sign of the spring; it
+# holds at any load then.
 
 
 def ratchet(torque: float, tip: Array, normal: Array, pivot: Array) -> tuple[float, float]:
@@ -280,10 +280,10 @@ class Press:
 
 # ---------------------------------------------------------------------------------------------------------- backlash
 # Two gears with the inertias I1 and I2, ratio n (the first turns n times as fast), and the play b of the first against
-# the second: x = phi1 - n phi2 stays within -b/2 ... b/2. The torque T on the first is constant between reversals. Free,
-# phi1'' = T/I1 and phi2'' = 0; in contact both move with phi1'' = T/(I1 + I2/n^2). An impact with restitution e changes
-# phi1' by -(1 + e) mu/I1 x', and n phi2' by (1 + e) mu n^2/I2 x', where 1/mu = 1/I1 + n^2/I2. The contact opens when
-# the torque turns away from it: with nothing else on the second gear, at the reversal itself.
+# the second: x = phi1 - n phi2 stays within -b/2 ... b/2. The torque T on the first is constant between reversals.
+# Free, phi1'' = T/I1 and phi2'' = 0; in contact both move with phi1'' = T/(I1 + I2/n^2). An impact without rebound keeps
+# the angular momentum I1 phi1' + I2/n phi2' and makes phi1' = n phi2'. The contact opens when the torque turns away from
+# it: with nothing else on the second gear, at the reversal itself.
 
 
 @dataclass(frozen=True)
@@ -296,14 +296,12 @@ class Gears:
     b: float = 0.004
     T: float = 0.5
     period: float = 0.4  # of the torque: T for the first half, -T for the second
-    e: float = 0.0
 
     def events(self, count: int) -> list[tuple[float, str, int, float, float]]:
         """First events (time, "contact" or "separation", flank, phi1', phi2') from rest in the middle of the play.
 
         Between events everything is a quadratic of time: times are its roots. Restitution 0 stays in contact.
         """
-        assert self.e == 0.0
         t, x, v1, v2 = 0.0, 0.0, 0.0, 0.0
         flank, found, k = 0, [], 0  # flank: -1, 0, 1; k: half periods that have begun
         while len(found) < count:
@@ -338,9 +336,9 @@ class Gears:
 
 
 # ------------------------------------------------------------------------------------- slider-crank with play of a pin
-# The crank turns at omega: A = r (cos, sin)(omega t). The rod (mass m, length L, centre at l from A, inertia I about it)
-# has the direction psi; its pin B = A + L (cos psi, sin psi) is in a hole of the slider (mass M, at x on y = 0) with the
-# radial play c: gap = c - |B - X|, normal u = (B - X)/|B - X|. With E = I + m l^2, free:
+# The crank turns at omega: A = r (cos, sin)(omega t). The rod (mass m, length L, centre at l from A, inertia I about
+# it) has the direction psi; its pin B = A + L (cos psi, sin psi) is in a hole of the slider (mass M, x on y = 0) with
+# the radial play c: gap = c - |B - X|, normal u = (B - X)/|B - X|. With E = I + m l^2, free:
 #     E psi'' = -m l (-sin psi Ax'' + cos psi (Ay'' + g)),   M x'' = 0.
 # Impacts: rows of the gap by (psi, x): G = (-u . L (-sin psi, cos psi), ux); the impulse is Z = -(1 + e) g'/(G W G^T)
 # with W = diag(1/E, 1/M), where g' has the velocity of A too.
@@ -477,4 +475,6 @@ class FourBar:
         pin = l[0] * w[0] * np.array([-np.sin(angles[0]), np.cos(angles[0])])
         middle = pin + 0.5 * l[1] * w[1] * np.array([-np.sin(angles[1]), np.cos(angles[1])])
         rods = [m * x * x for m, x in zip(self.masses, l, strict=True)]
-        return float(rods[0] * w[0] ** 2 / 3 + rods[1] * w[1] ** 2 / 12 + self.masses[1] * middle @ middle + rods[2] / 3)
+        return float(
+            rods[0] * w[0] ** 2 / 3 + rods[1] * w[1] ** 2 / 12 + self.masses[1] * middle @ middle + rods[2] / 3
+        )

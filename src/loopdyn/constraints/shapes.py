@@ -35,12 +35,12 @@ class PointShape(Spec):
 
     Examples
     --------
-    >>> PointShape(at=(1, 0, 0)).shape
+    >>> PointShape(at=(1, 0, 0)).type
     'point'
     """
 
     label: ClassVar[str] = "point profile"
-    shape: Literal["point"] = "point"
+    type: Literal["point"] = "point"
     at: Place
 
 
@@ -63,7 +63,7 @@ class CircleShape(Spec):
     """
 
     label: ClassVar[str] = "circular profile"
-    shape: Literal["circle"] = "circle"
+    type: Literal["circle"] = "circle"
     center: Place
     radius: Scalar
     hollow: bool = False
@@ -81,12 +81,12 @@ class LineShape(Spec):
 
     Examples
     --------
-    >>> LineShape(through=(0, 0, 0), outward=(0, 1, 0)).shape
+    >>> LineShape(through=(0, 0, 0), outward=(0, 1, 0)).type
     'line'
     """
 
     label: ClassVar[str] = "straight profile"
-    shape: Literal["line"] = "line"
+    type: Literal["line"] = "line"
     through: Place
     outward: Vec3
 
@@ -106,12 +106,12 @@ class PolylineShape(Spec):
 
     Examples
     --------
-    >>> PolylineShape(points=[(0, 0, 0), (2, 0, 0), (2, 1, 0), (0, 1, 0)], closed=True).shape
+    >>> PolylineShape(points=[(0, 0, 0), (2, 0, 0), (2, 1, 0), (0, 1, 0)], closed=True).type
     'polyline'
     """
 
     label: ClassVar[str] = "profile of straight edges"
-    shape: Literal["polyline"] = "polyline"
+    type: Literal["polyline"] = "polyline"
     points: tuple[Place, ...]
     closed: bool = False
     hollow: bool = False
@@ -135,12 +135,12 @@ class CurveShape(Spec):
 
     Examples
     --------
-    >>> CurveShape(x="2*cos(u)", y="sin(u)", u=(0, "2*pi"), closed=True).shape
+    >>> CurveShape(x="2*cos(u)", y="sin(u)", u=(0, "2*pi"), closed=True).type
     'curve'
     """
 
     label: ClassVar[str] = "curved profile"
-    shape: Literal["curve"] = "curve"
+    type: Literal["curve"] = "curve"
     points: tuple[Place, ...] = ()
     x: Scalar = 0.0
     y: Scalar = 0.0
@@ -152,7 +152,7 @@ class CurveShape(Spec):
 
 AnyShape = Annotated[
     PointShape | CircleShape | LineShape | PolylineShape | CurveShape,
-    Field(discriminator="shape"),
+    Field(discriminator="type"),
 ]
 
 
