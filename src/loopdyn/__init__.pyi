@@ -1,6 +1,7 @@
 """The public names: what `import loopdyn` offers, and where it is found when it is first asked for."""
 
 from . import constraints as constraints
+from . import contacts as contacts
 from . import errors as errors
 from . import events as events
 from . import forces as forces

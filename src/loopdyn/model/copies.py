@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from loopdyn.model.mechanism import Mechanism
 
 # Sections of parts that are data.
-ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
+ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "contacts", "forces", "base", "measures")
 
 
 def sharing_parts(

@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from loopdyn.constraints import Constraint, Driver, UserConstraint
 from loopdyn.constraints.dispatch import AnyConstraint
+from loopdyn.contacts import OneSided
+from loopdyn.contacts.dispatch import AnyContact
 from loopdyn.errors import ModelError, Problem, warn
 from loopdyn.forces import Force, Motor, UserForce
 from loopdyn.forces.base import Law
@@ -99,6 +101,7 @@ PARTS = {
     "constraints": Constraint,
     "user_constraints": UserConstraint,
     "drivers": Driver,
+    "contacts": OneSided,
     "forces": Force,
     "user_forces": UserForce,
     "base": BaseMotion,
@@ -133,6 +136,8 @@ class Mechanism(BaseModel):
         Units of all numbers, e.g. ``{"length": "mm", "angle": "deg"}``; SI by default.
     parameters : dict, optional
         Named numbers; formulas in any number of the model may use them.
+    impact : {"simultaneous", "sequential"}
+        Whether contacts that are hit at one time share one impact, or are hit one after another, as in a chain of balls.
 
     Examples
     --------
@@ -157,6 +162,8 @@ class Mechanism(BaseModel):
     joints: dict[str, AnyJoint] = {}
     constraints: dict[str, AnyConstraint] = {}
     drivers: dict[str, Driver] = {}
+    contacts: dict[str, AnyContact] = {}
+    impact: Literal["simultaneous", "sequential"] = "simultaneous"
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     measures: dict[str, MeasureField] = {}
@@ -348,6 +355,20 @@ class Mechanism(BaseModel):
         """
         self._check_new("driver", name, self._row_names())
         self.drivers[name] = _named(Driver, {"joint": joint, "motion": motion}, f"driver '{name}'")
+        return name
+
+    def add_contact(self, name: str, contact: OneSided) -> str:
+        """Add a contact: a stop that a part reaches, rests on and leaves again.
+
+        Examples
+        --------
+        >>> from loopdyn.contacts import Stop
+        >>> m = Mechanism("m")
+        >>> m.add_contact("floor", Stop(joint="A", lower=0.0, restitution=0.8))
+        'floor'
+        """
+        self._check_new("contact", name, {**self._row_names(), **self.contacts})
+        self.contacts[name] = contact
         return name
 
     def move_base(self, body: str = GROUND, **motion: Any) -> None:

@@ -89,9 +89,20 @@ class RunDriver:
                 context.journal.book(watched.kind, watched.event.name, first)
         if context.settings["atol"] is None:
             context.stepper.set_slowest(first)
+        if context.contacts:
+            self._begin_contacts()
         self._start()
         if context.recorder.times[0] == first.t:
             context.stepper.write(context.recorder.out)
+
+    def _begin_contacts(self) -> None:
+        """Decide which contacts are closed at the start."""
+        context, first = self.context, self.first
+        context.contacts.start(first)
+        context.watch_contacts(context.journal.phase, first)
+        reaction = context.contacts.react(context.journal.phase, first)
+        if reaction is not None:
+            self.first = self.events.change_contacts(reaction, first, np.zeros(context.stepper.sources))
 
     def _start(self) -> None:
         end = self.context.next_stop(self.first.t)
@@ -323,6 +334,8 @@ class RunDriver:
         phases = [phase_of(context.system, data, context.with_inputs) for data in found]
         for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
             context.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
+        if not phases:
+            context.watch_contacts(context.journal.phase, self.first)
         if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
             context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
         context.stepper.restore(saved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
+from loopdyn.run.contacts import Reaction, book
 from loopdyn.run.context import RunContext
 from loopdyn.run.events import Action, Found, apply
-from loopdyn.run.locking import Lock, Release, change
+from loopdyn.run.locking import Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
@@ -75,8 +77,15 @@ class EventHandler:
     def start_anew(self, state: State, works: Array, before: State) -> None:
         """Restart at `state` after an event at the state `before`, up to which `works` were done.
 
-        Inside a singular passage another passage begins: momentum steps continue.
+        Contacts are decided again. Inside a singular passage another passage begins: momentum steps continue.
         """
+        context = self.context
+        reaction = context.contacts.react(context.journal.phase, state) if context.contacts else None
+        if reaction is not None:
+            state = self.change_contacts(reaction, state, works)
+        self._restart(state, works, before)
+
+    def _restart(self, state: State, works: Array, before: State) -> None:
         context, ongoing = self.context, self.poses.ongoing
         end = context.next_stop(state.t)
         if ongoing is None:
@@ -85,6 +94,22 @@ class EventHandler:
             self.poses.leave(before, works)
             context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
+
+    def change_contacts(self, reaction: Reaction, state: State, works: Array) -> State:
+        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after."""
+        context = self.context
+        phase = reaction.phase
+        if reaction.new_phase:
+            phase = compiled(context.system, replace(phase, first=context.recorder.written), context.with_inputs)
+        loss = moving_energy(context.journal.phase.system, state) - moving_energy(phase.system, reaction.after)
+        book(context.journal, reaction.notes, state, reaction.after, loss)
+        context.recorder.lose(loss)
+        if reaction.new_phase:
+            self.poses.leave(state, works)
+            context.enter(phase, reaction.after)
+        else:
+            context.contacts.hold(reaction.after)
+        return reaction.after
 
     # ------------------------------------------------------------------------------------------- crossings
 
@@ -118,6 +143,16 @@ class EventHandler:
                 if left:
                     self._leave_table(table, state)
                 self.start_anew(state, works, state)
+                return ""
+            if found.watched.contact:
+                reaction = context.contacts.react(context.journal.phase, state)
+                if reaction is None:
+                    start = found.t
+                    continue
+                context.recorder.take_back(found.t)
+                after = self.change_contacts(reaction, state, works)
+                self._restart(after, works, state)
+                context.journal.note_independent(after.t, context.stepper)
                 return ""
             if event.stop or event.action is not None:
                 context.recorder.take_back(found.t)

@@ -137,13 +137,16 @@ class Limits:
 
 
 Given = Crossing | At | Limits | Function
-# Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; a table
-# left; steps limited by stability; other independent coordinates, or other redundant rows left open, from then on;
+# Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; an impact
+# of contacts; a contact that closes and stays closed; one that opens again; a table left; steps limited by stability; other independent coordinates, or other redundant rows left open, from then on;
 # momentum steps through or near a singular pose; small steps near one; an estimated state in a singular pose.
 KINDS = (
     "crossing",
     "time",
     "limit",
+    "impact",
+    "contact",
+    "separation",
     "table",
     "stiff",
     "coordinate switch",
@@ -171,7 +174,8 @@ class Event:
         Impulses of all joints, N s and N m s, if constraints changed or momentum steps passed a singular pose; its
         `multipliers` have those of constraints, drivers and locks.
     kind : str
-        "crossing", "time", "limit", "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of
+        "crossing", "time", "limit", "impact" (of contacts), "contact" (closed from then on), "separation" (of contacts),
+        "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of
         the independent speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or
         "singular pose" (the state there is estimated).
     """
@@ -223,6 +227,7 @@ class Watched:
     kind: str = "crossing"  # of the event
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
     table: TableUse | None = None  # table whose breakpoints these are: the integration restarts, without an event
+    contact: bool = False  # the gap of a contact, or the forces of those that are closed
     leaves: bool = False  # a limit beyond which the run continues, with a warning
     beyond_at_start: str = ""  # text of the warning if the run starts beyond it
     # time of the last crossing, and a value with the right sign to use there, where the function is zero up to rounding
@@ -430,7 +435,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
             found.crossings += _limits(found, event, first)
         elif isinstance(event, Crossing):
             event = of_measures(system, event)
-            found.crossings.append(Watched(event, _program(system, event)))
+            found.crossings.append(Watched(event, crossing_program(system, event)))
         elif callable(event):
             name = getattr(event, "__name__", "").strip("<>") or f"event {k + 1}"
             found.crossings.append(Watched(Crossing(event, name)))
@@ -442,7 +447,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
     return found
 
 
-def _program(system: System, event: Crossing) -> Program | None:
+def crossing_program(system: System, event: Crossing) -> Program | None:
     """Program of a formula with the variables t, all coordinates, all speeds; None for a function."""
     if not isinstance(event.function, str):
         return None
@@ -543,7 +548,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
         crossing = Crossing(f"x - ({declared!r})", name, direction, stop, coordinates={"x": c.label})
     else:
         crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
-    program = _program(c.system, crossing)
+    program = crossing_program(c.system, crossing)
     if event.restitution is None:
         return Watched(crossing, program, kind="limit", leaves=event.warn)
     e = event.restitution

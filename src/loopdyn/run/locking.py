@@ -20,6 +20,7 @@ from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.system.builder import build
+from loopdyn.system.sides import add_rows, sides_of
 from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree.joint_readings import coordinate
 
@@ -67,6 +68,9 @@ class Phase:
     locks: Mapping[str, float] = field(default_factory=dict)  # coordinates, rad or m
     released: tuple[str, ...] = ()
     tolerated: Tolerated | None = None  # redundant rows that are left open, see `loopdyn.assemble`
+    touching: tuple[str, ...] = ()  # sides of contacts whose rows hold
+    implied: tuple[str, ...] = ()  # sides that stay closed because those rows hold
+    indeterminate: tuple[str, ...] = ()  # closed sides whose forces are one distribution of many
 
     def as_data(self) -> dict[str, Any]:
         """Plain data of the phase, without its system."""
@@ -76,6 +80,9 @@ class Phase:
             "locks": dict(self.locks),
             "released": list(self.released),
             "tolerated": tolerated,
+            "touching": list(self.touching),
+            "implied": list(self.implied),
+            "indeterminate": list(self.indeterminate),
         }
 
 
@@ -87,8 +94,9 @@ def phase_of(base: System, data: Mapping[str, Any], adapt: Callable[[System], No
     """A phase of a run of `base` from its plain data; `adapt` writes the inputs into its system."""
     given = data["tolerated"]
     tolerated = None if given is None else Tolerated(tuple(given["rows"]), given["angle"], given["length"])
-    phase = Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated)
-    return _compiled(base, phase, adapt)
+    sides = (tuple(data[key]) for key in ("touching", "implied", "indeterminate"))
+    phase = Phase(base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated, *sides)
+    return compiled(base, phase, adapt)
 
 
 def change(
@@ -121,7 +129,7 @@ def change(
     else:
         _check_release(base, phase, action.name)
         released = (*released, action.name)
-    following = _compiled(base, replace(phase, first=first, locks=locks, released=released), adapt)
+    following = compiled(base, replace(phase, first=first, locks=locks, released=released), adapt)
     jump = reconnect(phase.system, state, following.system)
     # the bodies keep their poses, so the coordinates are kept as they were, without the rounding of measuring them
     return following, replace(jump, state=State(state.t, state.q, jump.state.v))
@@ -148,9 +156,21 @@ def _check_release(base: System, phase: Phase, name: str) -> None:
     )
 
 
+def compiled(base: System, phase: Phase, adapt: Callable[[System], None] = as_it_is) -> Phase:
+    """Phase with its compiled system; one with the same rows is found again, unless inputs are written into it."""
+    if not (phase.locks or phase.released or phase.touching) and phase.tolerated == base.tolerated:
+        return replace(phase, system=base, tolerated=base.tolerated)
+    if adapt is not as_it_is:
+        return _compiled(base, phase, adapt)
+    rows = tuple(sorted(phase.locks.items())), phase.released, phase.touching, phase.tolerated
+    found = base.kept.find("phases", rows, lambda: _compiled(base, phase, adapt))
+    return replace(phase, system=found.system, tolerated=found.tolerated)
+
+
 def _compiled(base: System, phase: Phase, adapt: Callable[[System], None]) -> Phase:
-    """Phase with its compiled system."""
     m = base.mechanism.model_copy(deep=True)
+    m.contacts.clear()
+    add_rows(m, [side for side in sides_of(base) if side.name in phase.touching])
     for name in phase.released:
         for group in (m.joints, m.constraints, m.drivers, m.user_constraints):
             group.pop(name, None)

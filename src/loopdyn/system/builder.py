@@ -13,6 +13,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord, PairRecord
 from loopdyn.constraints.dispatch import TYPES as CONSTRAINT_TYPES
 from loopdyn.constraints.driver import Driver
 from loopdyn.constraints.user import UserConstraint
+from loopdyn.contacts.dispatch import TYPES as CONTACT_TYPES
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.forces.base import Force, Record, law_program
 from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
@@ -46,7 +47,7 @@ Array = NDArray[np.float64]
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
 # Sections of named things.
-ELEMENTS = ("parameters", "points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures")
+ELEMENTS = ("parameters", "points", "bodies", "joints", "constraints", "drivers", "contacts", "forces", "base", "measures")
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
@@ -127,6 +128,7 @@ class Builder:
         self.placement = Placement(self.r, self.topology, self.joints, self.poses, self.masses)
         self.forces = self._forces()
         self._constraints()
+        self._contacts()
         self.base_programs = self._base_programs()
         self.start = self._start()
         self.at_limit = self._at_limit(self.limits)
@@ -211,21 +213,15 @@ class Builder:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
         if GROUND in self.m.bodies:
             self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
-        for name in (*self.m.constraints, *self.m.user_constraints, *self.m.drivers):
-            section = "drivers" if name in self.m.drivers else "constraints"
+        for name in (*self.m.constraints, *self.m.user_constraints, *self.m.drivers, *self.m.contacts):
+            section = next((s for s in ("drivers", "contacts") if name in getattr(self.m, s)), "constraints")
             problem = name_problem(section[:-1], name)
             if problem is not None:
                 self.r.problem(problem.element, problem.message, problem.hint, (section, name))
-            groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers)
-            taken = sum(name in group for group in groups) > 1
-            if taken:
-                hint = "Rows are labelled by these names; choose another."
-                self.r.problem(
-                    f"{section[:-1]} '{name}'",
-                    "there is a joint, constraint or driver of this name",
-                    hint,
-                    (section, name),
-                )
+            groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers, self.m.contacts)
+            if sum(name in group for group in groups) > 1:
+                message = "there is a joint, constraint, driver or contact of this name"
+                self.r.problem(f"{section[:-1]} '{name}'", message, "Choose another name.", (section, name))
         for name, point in self.m.points.items():
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
@@ -337,7 +333,8 @@ class Builder:
     # ---------------------------------------------------------------------------------------- the tree
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
-        readers = (*self.m.forces.values(), *self.m.constraints.values(), *self.m.drivers.values())
+        sections = ("forces", "constraints", "drivers", "contacts")
+        readers = (x for section in sections for x in getattr(self.m, section).values())
         loaded = {j for reader in readers for j in reader.joints()}
         self.read = self._read_angles()
         read = set(self.read.values())
@@ -382,7 +379,7 @@ class Builder:
     def _read_angles(self) -> dict[str, str]:
         """Angles on whose full turns forces, constraints, drivers or limits (over half a turn) depend; their joints."""
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
-        labels += [label for d in self.m.drivers.values() for label in d.reads()]
+        labels += [label for d in (*self.m.drivers.values(), *self.m.contacts.values()) for label in d.reads()]
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
         known = JointLabels(self.joints.values()).coordinates if labels else {}
         turning = {label: found.joint for label, found in known.items() if found.joint.spec.is_periodic(found.k)}
@@ -471,6 +468,14 @@ class Builder:
         for name, user in self.m.user_constraints.items():
             self._check_user(name, user)
             self.row_list += [(x, user.dimension, user.level == "position") for x in row_labels(name, user.rows)]
+
+    def _contacts(self) -> None:
+        for name, contact in self.m.contacts.items():
+            element, path = f"contact '{name}'", ("contacts", name)
+            if type(contact) not in CONTACT_TYPES:
+                self._unlisted(element, contact.type, "contacts", path)
+                continue
+            contact.check(self.r, self.placement, element, path)
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
         element = f"constraint '{name}'"

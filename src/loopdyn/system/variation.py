@@ -229,6 +229,7 @@ class _Again(Builder):
             self.forces = self._forces()
             self._constraints()
             self.base_programs = self._base_programs()
+        self._contacts()
         if self._touched(needs.start):
             self.start = self._start()
         if self._touched(needs.limits):

@@ -1,0 +1,115 @@
+"""Stop: rigid bounds of a joint coordinate, or of the distance of two points."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from loopdyn.constraints.base import Constraint
+from loopdyn.constraints.distance import Distance
+from loopdyn.constraints.driver import Driver
+from loopdyn.contacts.base import OneSided, Side
+from loopdyn.forces.base import Places
+from loopdyn.quantities.units import Path, Place, Resolver, Scalar
+from loopdyn.quantities.wording import element_of
+
+POINTS = ("body1", "body2", "point1", "point2")
+BOUNDS = ("lower", "upper")
+
+
+class Stop(OneSided):
+    """Rigid stop: a joint coordinate, or the distance of two points, stays within bounds.
+
+    The part that reaches a bound rebounds by its restitution, comes to rest there, and leaves it again when the force
+    of the stop would have to pull.
+
+    Parameters
+    ----------
+    joint : str, optional
+        Label of the coordinate, e.g. ``"A"`` or ``"C.slide"``.
+    body1, body2 : str, optional
+        Instead of `joint`: two bodies ...
+    point1, point2 : (3,), optional
+        ... and the points on them, in world coordinates at the reference pose, whose distance is bounded.
+    lower, upper : number
+        Bounds, at least one, in units of angle or length.
+    restitution : number
+        Coefficient of restitution: speed after an impact divided by speed before, from 0 (plastic) to 1 (elastic).
+
+    Examples
+    --------
+    >>> Stop(joint="A", lower=0.0, restitution=0.8).lower
+    0.0
+    """
+
+    label: ClassVar[str] = "stop"
+
+    type: Literal["stop"] = "stop"
+    joint: str | None = None
+    body1: str | None = None
+    body2: str | None = None
+    point1: Place | None = None
+    point2: Place | None = None
+    lower: Scalar | None = None
+    upper: Scalar | None = None
+    restitution: Scalar = 0.0
+
+    def joints(self) -> tuple[str, ...]:
+        """The joint whose coordinate it bounds."""
+        return () if self.joint is None else (element_of(self.joint),)
+
+    def reads(self) -> tuple[str, ...]:
+        """The coordinate that it bounds."""
+        return () if self.joint is None else (self.joint,)
+
+    def sides(self, name: str, r: Resolver) -> list[Side]:
+        """One side for each bound."""
+        given = [(key, x) for key in BOUNDS if (x := getattr(self, key)) is not None]
+        return [
+            Side(
+                name,
+                name if len(given) == 1 else f"{name} {key}",
+                1 if key == "lower" else -1,
+                self._row(x),
+                self.restitution,
+                self.joint,
+                x,
+            )
+            for key, x in given
+        ]
+
+    def _row(self, bound: Scalar) -> Constraint | Driver:
+        """Constraint that holds while a bound is reached."""
+        if self.joint is not None:
+            return Driver(joint=self.joint, motion=bound)
+        points = {key: getattr(self, key) for key in POINTS}
+        return Distance(**points, length=bound)
+
+    def check(self, r: Resolver, places: Places, element: str, path: Path) -> None:
+        """Record the problems of its numbers, names and points."""
+        points = [key for key in POINTS if getattr(self, key) is not None]
+        if (self.joint is None) == (not points):
+            hint = "Give either 'joint', or 'body1', 'body2', 'point1' and 'point2'."
+            r.problem(element, "bounds one thing: a coordinate or a distance", hint, path)
+            return
+        missing = [key for key in POINTS if key not in points] if points else []
+        for key in missing:
+            r.problem(element, f"'{key}' is missing", "Two bodies and a point on each are needed.", (*path, key))
+        if self.lower is None and self.upper is None:
+            r.problem(element, "has no bound", "Give 'lower', 'upper' or both.", path)
+        e = r.scalar(self.restitution, "number", element, (*path, "restitution"))
+        if not 0.0 <= e <= 1.0:
+            message = f"'restitution' is {e:g}"
+            r.problem(element, message, "Give a number from 0 (plastic) to 1 (elastic).", (*path, "restitution"))
+        if missing:
+            return
+        found = []
+        for key in BOUNDS:
+            bound = getattr(self, key)
+            if bound is not None:
+                found.append(r.scalar(bound, "number", element, (*path, key)))
+                self._row(bound).resolve(r, places, element, path)
+        if len(found) == 2 and not found[0] < found[1]:
+            hint = "Let 'lower' be below 'upper'; without play use a driver, or a distance constraint."
+            r.problem(element, f"leaves no room between {found[0]:g} and {found[1]:g}", hint, path)
+        if self.joint is None and found and found[-1] <= 0.0:
+            r.problem(element, "bounds a distance by a number that is not positive", "Give a positive length.", path)
