@@ -281,9 +281,9 @@ class Press:
 # ---------------------------------------------------------------------------------------------------------- backlash
 # Two gears with the inertias I1 and I2, ratio n (the first turns n times as fast), and the play b of the first against
 # the second: x = phi1 - n phi2 stays within -b/2 ... b/2. The torque T on the first is constant between reversals.
-# Free, phi1'' = T/I1 and phi2'' = 0; in contact both move with phi1'' = T/(I1 + I2/n^2). An impact without rebound keeps
-# the angular momentum I1 phi1' + I2/n phi2' and makes phi1' = n phi2'. The contact opens when the torque turns away from
-# it: with nothing else on the second gear, at the reversal itself.
+# Free, phi1'' = T/I1 and phi2'' = 0; in contact both move with phi1'' = T/(I1 + I2/n^2). An impact without rebound
+# keeps the angular momentum I1 phi1' + I2/n phi2' and makes phi1' = n phi2'. The contact opens when the torque turns
+# away from it: with nothing else on the second gear, at the reversal itself.
 
 
 @dataclass(frozen=True)
