@@ -14,7 +14,17 @@ from importlib import import_module
 from typing import Any
 
 # Modules of further public names: ld.forces.JointTendon.
-NAMESPACES = ("constraints", "contacts", "errors", "events", "forces", "formulations", "integrators", "joints", "results")
+NAMESPACES = (
+    "constraints",
+    "contacts",
+    "errors",
+    "events",
+    "forces",
+    "formulations",
+    "integrators",
+    "joints",
+    "results",
+)
 
 # Names that were at the top in 0.1, and where they are now.
 MOVED = {

@@ -68,3 +68,11 @@ class OneSided(Spec):
     def check(self, r: Resolver, places: Places, element: str, path: Path) -> None:
         """Record the problems of its numbers, names and points."""
         raise NotImplementedError
+
+
+def check_restitution(value: Scalar, r: Resolver, element: str, path: Path) -> None:
+    """Record a problem if a coefficient of restitution is not between 0 and 1."""
+    e = r.scalar(value, "number", element, (*path, "restitution"))
+    if not 0.0 <= e <= 1.0:
+        message = f"'restitution' is {e:g}"
+        r.problem(element, message, "Give a number from 0 (plastic) to 1 (elastic).", (*path, "restitution"))

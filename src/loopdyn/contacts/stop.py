@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from loopdyn.constraints.base import Constraint
 from loopdyn.constraints.distance import Distance
 from loopdyn.constraints.driver import Driver
-from loopdyn.contacts.base import OneSided, Side
+from loopdyn.contacts.base import OneSided, Side, check_restitution
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Place, Resolver, Scalar
 from loopdyn.quantities.wording import element_of
@@ -96,10 +96,7 @@ class Stop(OneSided):
             r.problem(element, f"'{key}' is missing", "Two bodies and a point on each are needed.", (*path, key))
         if self.lower is None and self.upper is None:
             r.problem(element, "has no bound", "Give 'lower', 'upper' or both.", path)
-        e = r.scalar(self.restitution, "number", element, (*path, "restitution"))
-        if not 0.0 <= e <= 1.0:
-            message = f"'restitution' is {e:g}"
-            r.problem(element, message, "Give a number from 0 (plastic) to 1 (elastic).", (*path, "restitution"))
+        check_restitution(self.restitution, r, element, path)
         if missing:
             return
         found = []

@@ -185,9 +185,7 @@ class Gaps:
             (active if rest > INDEPENDENT else implied).append(n)
         force = np.zeros(len(self.sides))
         force[found] = z * d
-        return Pressing(
-            tuple(sorted(found[n] for n in active)), tuple(sorted(found[n] for n in implied)), force
-        )
+        return Pressing(tuple(sorted(found[n] for n in active)), tuple(sorted(found[n] for n in implied)), force)
 
     def _check_held(self, closed: Sequence[int]) -> None:
         """Raise if the loops alone close a gap that must not close further."""
@@ -260,7 +258,7 @@ class Gaps:
             push = -(1.0 + float(self.sides[k].restitution)) * r[k] / self.A[k, k]
             impulse[k] += push
             r += self.A[:, k] * push
-        raise LoopdynError(f"the impacts between {self._names(found)} do not end. Choose impact=\"simultaneous\".")
+        raise LoopdynError(f'the impacts between {self._names(found)} do not end. Choose impact="simultaneous".')
 
     def _struck(self, impulse: Array, hit: Indices) -> Struck:
         """Result of impulses; raises if the contacts gained energy."""

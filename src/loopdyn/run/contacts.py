@@ -214,9 +214,7 @@ class Contacts:
 
     # ---------------------------------------------------------------------------------------------- events
 
-    def _impact_notes(
-        self, phase: Phase, before: State, after: State, struck: Sequence[Struck]
-    ) -> list[Note]:
+    def _impact_notes(self, phase: Phase, before: State, after: State, struck: Sequence[Struck]) -> list[Note]:
         """One event for all impacts at a time, with the impulses of all joints."""
         pushing = tuple(s.name for k, s in enumerate(self.sides) if any(x.impulse[k] > 0.0 for x in struck))
         hit = dict.fromkeys(self.sides[k].name for x in struck for k in x.hit)

@@ -47,7 +47,18 @@ Array = NDArray[np.float64]
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
 # Sections of named things.
-ELEMENTS = ("parameters", "points", "bodies", "joints", "constraints", "drivers", "contacts", "forces", "base", "measures")
+ELEMENTS = (
+    "parameters",
+    "points",
+    "bodies",
+    "joints",
+    "constraints",
+    "drivers",
+    "contacts",
+    "forces",
+    "base",
+    "measures",
+)
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
