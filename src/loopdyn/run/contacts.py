@@ -66,10 +66,10 @@ class Contacts:
     base : System
         System of the run.
     adapt : callable
-        Writes the inputs of a simulation into a system.
+        Gives the function that writes the inputs of a simulation into a system.
     """
 
-    def __init__(self, base: System, adapt: Callable[[System], None]):
+    def __init__(self, base: System, adapt: Callable[[], Callable[[System], None]]):
         self.base, self.adapt = base, adapt
         self.sides: tuple[Side, ...] = sides_of(base)
         self._unit, self._sign = np.zeros(0), np.zeros(0)
@@ -132,7 +132,7 @@ class Contacts:
 
     def _at(self, phase: Phase, state: State) -> Gaps:
         """Everything about the gaps at a state of a phase."""
-        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt).system
+        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt()).system
         return Gaps(self.base, free, self.sides, state)
 
     # ------------------------------------------------------------------------------------------- reactions
@@ -224,7 +224,7 @@ class Contacts:
     def _impulse(self, phase: Phase, pushing: tuple[str, ...], before: State, after: State) -> Any:
         """Impulses of all joints and contacts between two states of a pose."""
         held = replace(phase, touching=pushing, implied=(), indeterminate=())
-        system = compiled(self.base, held, self.adapt).system
+        system = compiled(self.base, held, self.adapt()).system
         return impulses_between(phase.system, before, system, after)
 
     def _changes_of(self, phase: Phase, following: Phase, at: Gaps, pressing: Pressing) -> list[Note]:

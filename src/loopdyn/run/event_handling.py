@@ -13,7 +13,7 @@ from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
 from loopdyn.run.contacts import Reaction, book
 from loopdyn.run.context import RunContext
 from loopdyn.run.events import Action, Found, apply
-from loopdyn.run.locking import Lock, Release, change, compiled
+from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
@@ -218,7 +218,7 @@ class EventHandler:
         """
         context, state, action = self.context, due.state, due.action
         impulse, loss, after = None, 0.0, state
-        if isinstance(action, Lock | Release):
+        if isinstance(action, Lock | Release | Add):
             written, adapt = context.recorder.written, context.with_inputs
             phase, jump = change(context.system, context.journal.phase, state, action, written, adapt)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse

@@ -31,7 +31,7 @@ from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest, unknown
-from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
+from loopdyn.run.locking import Add, Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
@@ -40,7 +40,7 @@ from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
-Action = Callable[[State], State] | Lock | Release
+Action = Callable[[State], State] | Lock | Release | Add
 
 HALVINGS = 30  # halvings of a step towards the start of a bounce, in search of a moment off the limit
 TINY = 1e-300  # stands for a value of which only the sign is known
@@ -64,9 +64,9 @@ class Crossing:
         1: only upwards, -1: only downwards, 0: both.
     stop : bool
         End the run there.
-    action : callable, Lock or Release, optional
-        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
-        released, with the impulses that it takes.
+    action : callable, Lock, Release or Add, optional
+        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, a constraint
+        released or added, with the impulses that it takes.
     coordinates, speeds : mapping
         For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for, in declared units.
 
