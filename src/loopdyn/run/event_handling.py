@@ -255,7 +255,7 @@ class EventHandler:
         if due.stop:
             return f"{due.name} at t = {t:g} s"
         if rest is not None and rest(after):
-            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, lock the joint: ld.events.Lock."
+            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, add a contact: ld.contacts.Stop."
         return ""
 
 

@@ -107,7 +107,8 @@ class At:
 class Limits:
     """Joint limits as events: a coordinate that reaches a limit ends the run, or rebounds.
 
-    It overrides `at_limit` of these joints in the model. Resting contact at a limit is not modelled.
+    It overrides `at_limit` of these joints in the model. A part that settles at a limit ends the run: one that
+    is to rest there and leave it again is a :class:`loopdyn.contacts.Stop`.
 
     Parameters
     ----------
@@ -411,6 +412,7 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
 def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
     """Given events and those required by `at_limit` of joints, without limits that are given already."""
     said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
+    said += [contact.replaces_limits() for contact in system.mechanism.contacts.values()]
     left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
     found: list[Given] = list(given)
     for mode in dict.fromkeys(left.values()):
