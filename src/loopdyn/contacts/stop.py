@@ -72,7 +72,9 @@ class Stop(OneSided):
         if self.replaces_limits() and self.joint in r.limits:
             low, high, rebound = r.limits[self.joint]
             bounds, e = [low, high], rebound if e is None else e
-        found = [(key, x) for key, x in zip(BOUNDS, bounds, strict=True) if x not in (None, float("inf"), -float("inf"))]
+        found = [
+            (key, x) for key, x in zip(BOUNDS, bounds, strict=True) if x not in (None, float("inf"), -float("inf"))
+        ]
         return [(key, x) for key, x in found if x is not None], 0.0 if e is None else e
 
     def sides(self, name: str, r: Resolver) -> list[Side]:

@@ -146,11 +146,20 @@ class Contacts:
                 "m). Start at a pose inside: other start values, or another bound."
             )
 
-    def react(self, phase: Phase, state: State) -> Reaction | None:
-        """Impacts and changes of the closed sides at a state; None if nothing changes."""
+    def overdue(self, state: State) -> bool:
+        """Whether a gap closes beyond zero, or a force pulls, at the end of a step in which no event was found."""
+        gap, rate = self.gaps(state)
+        beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
+        return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
+
+    def react(self, phase: Phase, state: State, met: Watched | None = None) -> Reaction | None:
+        """Impacts and changes of the closed sides at a state; None if nothing changes.
+
+        The gap that was `met` there is closed, whatever rounding says.
+        """
         pulled = [] if self._forces is None else self._forces.pulled(state)
         gap, _ = self.gaps(state)
-        kept = {*phase.touching, *phase.implied}
+        kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k, w in self._open if w is met)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
         if not closed:
             return None
@@ -245,7 +254,7 @@ class Contacts:
 
 
 class _Forces:
-    """Event function: the smallest force of the closed sides, mass metric, and what it may pull; solved once a state."""
+    """Event function: the smallest force of the closed sides, mass metric, and what it may pull."""
 
     def __init__(self, solve: Solver, closed: list[int], rows: list[int], factor: Array, pull: float):
         self.solve, self.closed, self.rows, self.factor, self.pull = solve, closed, rows, factor, pull
