@@ -170,7 +170,8 @@ class Gaps:
         """Speed of each gap below which it counts as zero."""
         falling = np.sqrt(2.0 * RESTING_HEIGHT * self.unit * np.abs(self.b))
         inverse = np.where(self.held, 0.0, np.sqrt(np.abs(np.diag(self.A))))
-        return np.maximum(falling, RESTING_SPEED * inverse * np.sqrt(self.twice_kinetic))
+        found: Array = np.maximum(falling, RESTING_SPEED * inverse * np.sqrt(self.twice_kinetic))
+        return found
 
     def with_speeds(self, v: Array) -> Gaps:
         """The same pose with other speeds."""
@@ -193,7 +194,7 @@ class Gaps:
         w = A @ z + b
         active = [n for n in range(len(found)) if z[n] > 0.0]
         idle = [n for n in range(len(found)) if z[n] <= 0.0 and w[n] <= weak and found[n] not in pulled]
-        implied = []
+        implied: Indices = []
         for n in idle:
             rest = A[n, n] - A[n, active] @ np.linalg.solve(A[np.ix_(active, active)], A[active, n]) if active else 1.0
             (active if rest > INDEPENDENT else implied).append(n)
