@@ -163,8 +163,8 @@ def test_pin_in_a_slot_has_a_gap_with_each_wall():
     # Above the mouth the corners are nearest, and a point in the corner itself touches both walls.
     np.testing.assert_allclose(all_gaps(slot, pin, [(0, 3, 0)])[0, [0, 2]], np.hypot(w, 1) - r, atol=ROUNDING)
     tip = C.PointShape(at=(0, 0, 0))
-    in_corner = all_gaps(slot, tip, [(w, 0, 0), (w + 1e-9, -1e-9, 0)])
-    np.testing.assert_allclose(in_corner[:, :2], [[0, 0], [-1e-9, -1e-9]], atol=1e-15)
+    in_corner = all_gaps(slot, tip, [(w, 0, 0), (w + 1e-9, -1e-9, 0), (w + 0.1, -0.2, 0)])
+    np.testing.assert_allclose(in_corner[:, :2], [[0, 0], [-1e-9, -1e-9], [-0.1, -0.2]], atol=1e-15)
 
 
 def distance_to_edges(p: np.ndarray, corners: np.ndarray) -> float:

@@ -125,7 +125,7 @@ def test_gears_with_backlash_under_a_reversing_torque():
 def test_slider_crank_with_a_tenth_of_a_millimetre_of_play():
     """First three impacts: times, speeds after them, and impulses of the independent integration."""
     s = ref.Slider()
-    psi, x, rate, speed = s.at_start()
+    _, x, rate, speed = s.at_start()
     a = s.start
     A, B = s.r * np.array([np.cos(a), np.sin(a), 0]), np.array([x, 0, 0])
     m = ld.Mechanism("slider-crank", gravity=(0, -s.g, 0))
