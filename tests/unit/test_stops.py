@@ -403,3 +403,40 @@ def test_stops_in_files_checkpoints_and_saved_runs(tmp_path, interrupt_at):
     read = ld.load_run(tmp_path / "run.nc")
     np.testing.assert_array_equal(read["floor.force"], whole["floor.force"])
     np.testing.assert_array_equal(read["floor.impulse"], whole["floor.impulse"])
+
+
+# --------------------------------------------------------------------------------------------- joint limits
+
+
+@pytest.mark.jit_off
+def test_limits_of_a_joint_as_a_stop():
+    """A ball between limits of its slide: the same run as with the bounds written, without the events of limits."""
+    m = ld.Mechanism("ball", gravity=DOWN, units={"length": "mm"})
+    m.add_body("ball", ld.Inertia.sphere(mass=2.0, radius=100.0))
+    limits = {"limits": (0.0, 1500.0), "at_limit": {"rebound": 0.8}}
+    m.add_joint("z", ld.Prismatic(axis=Z), "ground", "ball", at=(0, 0, 0), **limits)
+    m.add_contact("floor", Stop(joint="z"))
+    system = m.compile()
+    run = ld.simulate(system, system.state(q={"z": 1000.0}), (0, 6.0), progress=False)
+    assert run.status == "finished" and not times(run, "limit")
+    assert times(run, "contact")[0] == pytest.approx(4.0637127689, abs=5e-11)
+
+
+@pytest.mark.jit_off
+def test_accelerations_and_equilibria_say_that_contacts_do_not_act_there():
+    system = ball(0.5)
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed at this state"):
+        assert ld.accelerations(system, system.state())[0] == pytest.approx(-G)
+
+
+def test_steps_of_a_simulation_and_rollouts_are_those_of_runs():
+    system, end = ball(0.8), 2.0
+    run = drop(system, end, t_eval=[0.0, end])
+    stepped = ld.Simulation(system, system.state(q={"z": 1.0}), step=0.01)
+    for _ in range(200):
+        stepped.step()
+    # both are polynomials between impacts, which are located to rounding
+    assert stepped.state.q[0] == pytest.approx(run["z"][-1], abs=1e-12)
+    assert [e.t for e in stepped.events] == pytest.approx([e.t for e in run.events], abs=1e-12)
+    samples = ld.rollout(system, states=[system.state(q={"z": 1.0})], t_span=(0, end), progress=False)
+    assert samples["q"].values[0, -1, 0] == pytest.approx(run["z"][-1], abs=1e-12)

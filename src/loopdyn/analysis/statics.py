@@ -295,6 +295,8 @@ class Statics:
         for label, (low, high) in system.limits.items():
             if not low - SAME_POSE <= coordinate(system, self.state(q), label) <= high + SAME_POSE:
                 notes.append(f"outside the limits of {label}, which do not act here")
+        if system.mechanism.contacts:
+            notes.append(f"contacts do not act here: {', '.join(system.mechanism.contacts)}")
         if system.tolerated is not None:
             notes.append(said_open(largest_open([(system, self.state(q))])))
         declared = shown(system, self.loads(q), dimensions(system, "load"))

@@ -65,6 +65,10 @@ class OneSided(Spec):
         """Labels of the joint coordinates whose value it depends on."""
         return ()
 
+    def replaces_limits(self) -> tuple[str, ...]:
+        """Labels of the coordinates whose limits are its bounds: runs do not monitor them once more."""
+        return ()
+
     def check(self, r: Resolver, places: Places, element: str, path: Path) -> None:
         """Record the problems of its numbers, names and points."""
         raise NotImplementedError

@@ -30,10 +30,11 @@ class Stop(OneSided):
         Instead of `joint`: two bodies ...
     point1, point2 : (3,), optional
         ... and the points on them, in world coordinates at the reference pose, whose distance is bounded.
-    lower, upper : number
-        Bounds, at least one, in units of angle or length.
-    restitution : number
+    lower, upper : number, optional
+        Bounds in units of angle or length; without them those of the joint's `limits`.
+    restitution : number, optional
         Coefficient of restitution: speed after an impact divided by speed before, from 0 (plastic) to 1 (elastic).
+        By default 0, or with the joint's `limits` the rebound of its `at_limit`.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Stop(OneSided):
     point2: Place | None = None
     lower: Scalar | None = None
     upper: Scalar | None = None
-    restitution: Scalar = 0.0
+    restitution: Scalar | None = None
 
     def joints(self) -> tuple[str, ...]:
         """The joint whose coordinate it bounds."""
@@ -61,16 +62,31 @@ class Stop(OneSided):
         """The coordinate that it bounds."""
         return () if self.joint is None else (self.joint,)
 
+    def replaces_limits(self) -> tuple[str, ...]:
+        """The coordinate, if its own limits are the bounds."""
+        return (self.joint,) if self.joint is not None and self.lower is None and self.upper is None else ()
+
+    def _given(self, r: Resolver) -> tuple[list[tuple[str, Scalar]], Scalar]:
+        """Bounds that there are, by key, and the restitution."""
+        bounds, e = [self.lower, self.upper], self.restitution
+        if self.replaces_limits() and self.joint in r.limits:
+            low, high, rebound = r.limits[self.joint]
+            bounds, e = [low, high], rebound if e is None else e
+        found = [
+            (key, x) for key, x in zip(BOUNDS, bounds, strict=True) if x not in (None, float("inf"), -float("inf"))
+        ]
+        return [(key, x) for key, x in found if x is not None], 0.0 if e is None else e
+
     def sides(self, name: str, r: Resolver) -> list[Side]:
         """One side for each bound."""
-        given = [(key, x) for key in BOUNDS if (x := getattr(self, key)) is not None]
+        given, restitution = self._given(r)
         return [
             Side(
                 name,
                 name if len(given) == 1 else f"{name} {key}",
                 1 if key == "lower" else -1,
                 self._row(x),
-                self.restitution,
+                restitution,
                 self.joint,
                 x,
             )
@@ -94,17 +110,16 @@ class Stop(OneSided):
         missing = [key for key in POINTS if key not in points] if points else []
         for key in missing:
             r.problem(element, f"'{key}' is missing", "Two bodies and a point on each are needed.", (*path, key))
-        if self.lower is None and self.upper is None:
-            r.problem(element, "has no bound", "Give 'lower', 'upper' or both.", path)
-        check_restitution(self.restitution, r, element, path)
+        given, restitution = self._given(r)
+        if not given:
+            r.problem(element, "has no bound", "Give 'lower', 'upper' or both, or limits of the joint.", path)
+        check_restitution(restitution, r, element, path)
         if missing:
             return
         found = []
-        for key in BOUNDS:
-            bound = getattr(self, key)
-            if bound is not None:
-                found.append(r.scalar(bound, "number", element, (*path, key)))
-                self._row(bound).resolve(r, places, element, path)
+        for key, bound in given:
+            found.append(r.scalar(bound, "number", element, (*path, key)))
+            self._row(bound).resolve(r, places, element, path)
         if len(found) == 2 and not found[0] < found[1]:
             hint = "Let 'lower' be below 'upper'; without play use a driver, or a distance constraint."
             r.problem(element, f"leaves no room between {found[0]:g} and {found[1]:g}", hint, path)

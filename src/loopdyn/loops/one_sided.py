@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.contacts.base import Side
-from loopdyn.errors import LoopdynError, SingularityError
+from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.loops.complementarity import solve_lcp
 from loopdyn.loops.rank import decide
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
+from loopdyn.thresholds import AT_LIMIT
 from loopdyn.tree.functions import terms
 from loopdyn.tree.massless_motions import motions_without_inertia
 from loopdyn.tree.residuals import residuals
@@ -71,6 +72,19 @@ def gaps(base: System, state: State) -> tuple[Array, Array]:
     sign = np.array([s.sign for s in sides], float)
     phi, rate = residuals(closed, state)
     return sign * phi[rows], sign * rate[rows]
+
+
+def warn_if_closed(system: System, state: State) -> None:
+    """Warn of contacts that are closed at a state, where they do not act on the result."""
+    if not system.mechanism.contacts:
+        return
+    near = AT_LIMIT * all_closed(system).size
+    closed = [side.name for side, gap in zip(sides_of(system), gaps(system, state)[0], strict=True) if gap <= near]
+    if closed:
+        warn(
+            f"{system.name}: {', '.join(closed)} is closed at this state, but contacts act in runs only: forces and "
+            "accelerations are those without it. Take them from ld.simulate(...)."
+        )
 
 
 @dataclass(frozen=True)

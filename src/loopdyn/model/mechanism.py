@@ -531,6 +531,7 @@ class Mechanism(BaseModel):
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
         r = Resolver(resolve_parameters(self.parameters), self.units)
         r.measures = frozenset(self.measures)
+        r.limits = declared_limits(self.joints)
         resolve_points(self.points, r)
         return r
 
@@ -552,6 +553,18 @@ class Mechanism(BaseModel):
         from loopdyn.io.yaml import save
 
         save(self, path)
+
+
+def declared_limits(joints: Mapping[str, Joint]) -> dict[str, tuple[Any, Any, Any]]:
+    """Bounds of joint coordinates by label as they are written, and the restitution of `at_limit` or None."""
+    found = {}
+    for name, joint in joints.items():
+        given = joint.limits if isinstance(joint.limits, dict) else {"": joint.limits}
+        for suffix, bounds in given.items():
+            if bounds is not None:
+                rebound = getattr(joint.at_limit, "rebound", None)
+                found[f"{name}.{suffix}" if suffix else name] = (*bounds, rebound)
+    return found
 
 
 _NOT_IN_NAMES = re.compile(r"[.:\x00-\x1f]")

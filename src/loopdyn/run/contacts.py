@@ -66,10 +66,10 @@ class Contacts:
     base : System
         System of the run.
     adapt : callable
-        Writes the inputs of a simulation into a system.
+        Gives the function that writes the inputs of a simulation into a system.
     """
 
-    def __init__(self, base: System, adapt: Callable[[System], None]):
+    def __init__(self, base: System, adapt: Callable[[], Callable[[System], None]]):
         self.base, self.adapt = base, adapt
         self.sides: tuple[Side, ...] = sides_of(base)
         self._unit, self._sign = np.zeros(0), np.zeros(0)
@@ -132,7 +132,7 @@ class Contacts:
 
     def _at(self, phase: Phase, state: State) -> Gaps:
         """Everything about the gaps at a state of a phase."""
-        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt).system
+        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt()).system
         return Gaps(self.base, free, self.sides, state)
 
     # ------------------------------------------------------------------------------------------- reactions
@@ -146,11 +146,20 @@ class Contacts:
                 "m). Start at a pose inside: other start values, or another bound."
             )
 
-    def react(self, phase: Phase, state: State) -> Reaction | None:
-        """Impacts and changes of the closed sides at a state; None if nothing changes."""
+    def overdue(self, state: State) -> bool:
+        """Whether a gap closes beyond zero, or a force pulls, at the end of a step in which no event was found."""
+        gap, rate = self.gaps(state)
+        beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
+        return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
+
+    def react(self, phase: Phase, state: State, met: Watched | None = None) -> Reaction | None:
+        """Impacts and changes of the closed sides at a state; None if nothing changes.
+
+        The gap that was `met` there is closed, whatever rounding says.
+        """
         pulled = [] if self._forces is None else self._forces.pulled(state)
         gap, _ = self.gaps(state)
-        kept = {*phase.touching, *phase.implied}
+        kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k, w in self._open if w is met)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
         if not closed:
             return None
@@ -224,7 +233,7 @@ class Contacts:
     def _impulse(self, phase: Phase, pushing: tuple[str, ...], before: State, after: State) -> Any:
         """Impulses of all joints and contacts between two states of a pose."""
         held = replace(phase, touching=pushing, implied=(), indeterminate=())
-        system = compiled(self.base, held, self.adapt).system
+        system = compiled(self.base, held, self.adapt()).system
         return impulses_between(phase.system, before, system, after)
 
     def _changes_of(self, phase: Phase, following: Phase, at: Gaps, pressing: Pressing) -> list[Note]:
@@ -245,7 +254,7 @@ class Contacts:
 
 
 class _Forces:
-    """Event function: the smallest force of the closed sides, mass metric, and what it may pull; solved once a state."""
+    """Event function: the smallest force of the closed sides, mass metric, and what it may pull."""
 
     def __init__(self, solve: Solver, closed: list[int], rows: list[int], factor: Array, pull: float):
         self.solve, self.closed, self.rows, self.factor, self.pull = solve, closed, rows, factor, pull

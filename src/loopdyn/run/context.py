@@ -48,8 +48,6 @@ class RunContext:
         Writes the present inputs of a simulation into a system made from the same model.
     laws_jump : bool
         Whether laws may jump at the end, where the run is continued.
-    contacts : Contacts
-        Contacts of the model, and which of them are closed.
     passed : float
         Time up to which events inside the current step have been handled, s.
     """
@@ -63,11 +61,14 @@ class RunContext:
     recorder: Recorder
     journal: Journal
     settings: dict[str, Any]
-    contacts: Contacts
     outlook: float | None = None
     with_inputs: Callable[[System], None] = as_it_is
     laws_jump: bool = False
     passed: float = -np.inf
+
+    def __post_init__(self) -> None:
+        """Begin with no contact closed."""
+        self.contacts = Contacts(self.system, lambda: self.with_inputs)
 
     def next_stop(self, t: float) -> float:
         """Time just before the next time event or breakpoint, or the end: the step must not see the jump."""

@@ -12,8 +12,8 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
 from loopdyn.run.contacts import Reaction, book
 from loopdyn.run.context import RunContext
-from loopdyn.run.events import Action, Found, apply
-from loopdyn.run.locking import Lock, Release, change, compiled
+from loopdyn.run.events import Action, Found, Watched, apply
+from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
@@ -21,6 +21,8 @@ from loopdyn.tree.residuals import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
 Array = NDArray[np.float64]
+
+LATER = 20  # later times in a step at which contacts are decided, each four times as late as the one before
 
 
 class Ending(NamedTuple):
@@ -95,10 +97,10 @@ class EventHandler:
             context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
 
-    def _react(self, state: State) -> Reaction | None:
+    def _react(self, state: State, met: Watched | None) -> Reaction | None:
         """What contacts change at a state inside the last step; if they cannot, outputs after it are removed."""
         try:
-            return self.context.contacts.react(self.context.journal.phase, state)
+            return self.context.contacts.react(self.context.journal.phase, state, met)
         except LoopdynError:
             self.context.recorder.take_back(state.t)
             raise
@@ -153,15 +155,10 @@ class EventHandler:
                 self.start_anew(state, works, state)
                 return ""
             if found.watched.contact:
-                reaction = self._react(state)
-                if reaction is None:
-                    start = found.t
-                    continue
-                context.recorder.take_back(found.t)
-                after = self.change_contacts(reaction, state, works)
-                self._restart(after, works, state)
-                context.journal.note_independent(after.t, context.stepper)
-                return ""
+                if self._contacts_change(found, stop):
+                    return ""
+                start = found.t
+                continue
             if event.stop or event.action is not None:
                 context.recorder.take_back(found.t)
                 due = _Due(found.watched.kind, event.name, state, works, event.stop, event.action, found)
@@ -169,7 +166,30 @@ class EventHandler:
             if table is None:
                 context.journal.book(found.watched.kind, event.name, state)
             start = found.t
+        if context.contacts and context.contacts.overdue(end):
+            self._contacts_change(None, stop)
         return ""
+
+    def _contacts_change(self, found: Found | None, stop: float) -> bool:
+        """React of contacts to an event in the last step, or at its end; False if they do not change.
+
+        Forces are located on the polynomial of the step, and decided at states that satisfy the constraints: the
+        difference, as large as the tolerance, is bridged by later times.
+        """
+        context, stepper = self.context, self.context.stepper
+        t = stop if found is None else found.t
+        times = [t, *(x for k in range(LATER) if (x := t + (stop - t) * 4.0 ** (k + 1 - LATER)) > t)]
+        several = found is not None and found.watched.kind == "separation"
+        for t in times if several else times[:1]:
+            state, works = stepper.interpolate(t), stepper.works
+            reaction = self._react(state, None if found is None else found.watched)
+            if reaction is not None:
+                context.recorder.take_back(t)
+                after = self.change_contacts(reaction, state, works)
+                self._restart(after, works, state)
+                context.journal.note_independent(after.t, context.stepper)
+                return True
+        return False
 
     def _leave_table(self, table: TableUse, state: State) -> None:
         """Report once that a table is left; raises if that is an error."""
@@ -218,7 +238,7 @@ class EventHandler:
         """
         context, state, action = self.context, due.state, due.action
         impulse, loss, after = None, 0.0, state
-        if isinstance(action, Lock | Release):
+        if isinstance(action, Lock | Release | Add):
             written, adapt = context.recorder.written, context.with_inputs
             phase, jump = change(context.system, context.journal.phase, state, action, written, adapt)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
@@ -255,7 +275,7 @@ class EventHandler:
         if due.stop:
             return f"{due.name} at t = {t:g} s"
         if rest is not None and rest(after):
-            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, lock the joint: ld.events.Lock."
+            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, add a contact: ld.contacts.Stop."
         return ""
 
 

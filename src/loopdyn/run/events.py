@@ -31,7 +31,7 @@ from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest, unknown
-from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
+from loopdyn.run.locking import Add, Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
@@ -40,7 +40,7 @@ from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
-Action = Callable[[State], State] | Lock | Release
+Action = Callable[[State], State] | Lock | Release | Add
 
 HALVINGS = 30  # halvings of a step towards the start of a bounce, in search of a moment off the limit
 TINY = 1e-300  # stands for a value of which only the sign is known
@@ -64,9 +64,9 @@ class Crossing:
         1: only upwards, -1: only downwards, 0: both.
     stop : bool
         End the run there.
-    action : callable, Lock or Release, optional
-        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
-        released, with the impulses that it takes.
+    action : callable, Lock, Release or Add, optional
+        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, a constraint
+        released or added, with the impulses that it takes.
     coordinates, speeds : mapping
         For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for, in declared units.
 
@@ -107,7 +107,8 @@ class At:
 class Limits:
     """Joint limits as events: a coordinate that reaches a limit ends the run, or rebounds.
 
-    It overrides `at_limit` of these joints in the model. Resting contact at a limit is not modelled.
+    It overrides `at_limit` of these joints in the model. A part that settles at a limit ends the run: one that
+    is to rest there and leave it again is a :class:`loopdyn.contacts.Stop`.
 
     Parameters
     ----------
@@ -411,6 +412,7 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
 def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
     """Given events and those required by `at_limit` of joints, without limits that are given already."""
     said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
+    said += [contact.replaces_limits() for contact in system.mechanism.contacts.values()]
     left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
     found: list[Given] = list(given)
     for mode in dict.fromkeys(left.values()):

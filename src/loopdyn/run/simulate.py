@@ -25,12 +25,10 @@ from loopdyn.loops.rank import Rank, decide, require_regular
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
-from loopdyn.run.contacts import Contacts
 from loopdyn.run.context import RunContext
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
 from loopdyn.run.events import Given, watch, with_limits_of_model
-from loopdyn.run.locking import as_it_is
 from loopdyn.run.progress import Progress
 from loopdyn.run.recorder import Journal, Recorder
 from loopdyn.run.restart import Checkpoint, description
@@ -186,8 +184,7 @@ def prepare_run(
     watched.crossings += table_breakpoints(system)
     recorder, journal = Recorder(system, times, stepper.sources, drift), Journal(system, solver)
     driven = time_breakpoints(system, first.t, end)
-    contacts = Contacts(system, as_it_is)
-    context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings, contacts)
+    context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings)
     return RunDriver(context, first, singular)
 
 

@@ -120,7 +120,7 @@ def prepared(task: Task, stop: Stop) -> _Prepared | None:
     """Preparation for all samples at a pose that depends on the system alone; None if there is none."""
     system, method = task.samples.system, task.method
     m, at = system.mechanism, system.state(t=task.span[0])
-    if m.user_forces or m.user_constraints or system.tolerated is not None:
+    if m.user_forces or m.user_constraints or m.contacts or system.tolerated is not None:
         return None
     try:
         rank = decide(system, at)
