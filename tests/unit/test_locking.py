@@ -289,4 +289,5 @@ def test_a_rod_is_added_and_taken_away_again():
 def test_what_cannot_be_added_is_said(action, words):
     system = two_bars()
     run = ld.simulate(system, t_span=(0, 1), events=[ld.events.At(0.5, action=action)], progress=False)
-    assert run.status == "failed" and words in run.message
+    assert run.status == "failed"
+    assert words in run.message

@@ -55,7 +55,8 @@ def test_a_bouncing_ball_comes_to_rest_when_the_series_of_its_rebounds_ends():
     assert sum(lost) == pytest.approx(2.0 * G, rel=1e-12)  # all energy is booked
     assert run.energy_error < 1e-12
     assert run["floor.gap"].min() >= 0.0
-    assert run["z"][-1] == 0.0 and run["z.speed"][-1] == 0.0
+    assert run["z"][-1] == 0.0
+    assert run["z.speed"][-1] == 0.0
     np.testing.assert_allclose(run["floor.force"][[0, -1]], [0.0, 2.0 * G], rtol=1e-12)
     # impulses of the impacts and the force at rest carry the weight over all the time, but for the rebounds left out:
     # their time, at most 2 sqrt(2 1e-12/g)/(1 - e) s
@@ -85,7 +86,8 @@ def test_a_ball_rests_for_an_hour_without_creep_and_without_cost():
     system = ball(0.5)
     run = ld.simulate(system, system.state(), (0, 3600.0), t_eval=[0.0, 1800.0, 3600.0], progress=False)
     assert run.statistics.steps < 30  # a step is at most a tenth of the span
-    assert (run["z"] == 0.0).all() and (run["z.speed"] == 0.0).all()
+    assert (run["z"] == 0.0).all()
+    assert (run["z.speed"] == 0.0).all()
     np.testing.assert_allclose(run["floor.force"], 2.0 * G, rtol=1e-14)
 
 
@@ -93,7 +95,8 @@ def test_a_ball_rests_for_an_hour_without_creep_and_without_cost():
 def test_units_of_the_model_hold_for_bounds_and_results():
     system = ball(0.0, units={"length": "mm", "force": "N"})
     run = ld.simulate(system, system.state(q={"z": 1000.0}), (0, 1.0), progress=False)
-    assert run["floor.gap"][0] == pytest.approx(1000.0) and run["floor.gap"].units == "mm"
+    assert run["floor.gap"][0] == pytest.approx(1000.0)
+    assert run["floor.gap"].units == "mm"
     assert run["floor.impulse"].units == "N*s"
 
 
@@ -121,7 +124,7 @@ def test_a_weight_is_lifted_when_the_force_exceeds_it():
 
 @pytest.mark.jit_off
 def test_a_swinging_weight_on_a_shaken_table_flies_and_lands():
-    """A mass on a table that moves by a sin(w t), a w^2 > g: it leaves at sin(w t) = g/(a w^2) and lands as integrated."""
+    """A mass on a table that moves by a sin(w t): it leaves at sin(w t) = g/(a w^2) and lands as integrated."""
     a, w = 0.05, 20.0
     m = ld.Mechanism("shaken", gravity=DOWN)
     m.add_body("table", ld.Inertia.sphere(mass=1.0, radius=0.1))
@@ -183,11 +186,12 @@ def test_a_chain_that_is_hit_with_different_restitution_is_refused():
     m.contacts["c1"] = m.contacts["c1"].model_copy(update={"restitution": 0.5})
     system = m.compile()
     both = system.state(v={"x0": 1.0, "x2": -1.0})
-    with pytest.raises(ld.errors.LoopdynError, match="different restitution.*sequential"):
+    with pytest.raises(ld.errors.LoopdynError, match=r"different restitution.*sequential"):
         ld.simulate(system, both, (0, 0.1), progress=False)
     apart = system.state(q={"x0": -0.1, "x2": 0.1, "x3": 0.2, "x4": 0.3}, v={"x0": 1.0, "x2": -1.0})
     run = ld.simulate(system, apart, (0, 0.2), progress=False)
-    assert run.status == "failed" and "different restitution" in run.message
+    assert run.status == "failed"
+    assert "different restitution" in run.message
 
 
 # --------------------------------------------------------------------------------------------- closed loops
@@ -211,7 +215,7 @@ def four_bar_angles(crank):
 def four_bar(restitution: float, bound: float) -> ld.System:
     """Rods of 1 kg/m; the angle of the rocker against the horizontal may not exceed a bound."""
     m = ld.Mechanism("stopped", gravity=(0, -G, 0))
-    coupler, rocker = four_bar_angles(0.5)
+    _coupler, rocker = four_bar_angles(0.5)
     A, D = np.zeros(3), np.array([FRAME, 0, 0])
     B = LINKS["crank"] * np.array([np.cos(0.5), np.sin(0.5), 0])
     C = D + LINKS["rocker"] * np.array([np.cos(rocker), np.sin(rocker), 0])
@@ -255,11 +259,11 @@ def test_a_rocker_hits_a_stop(restitution):
     assert after == pytest.approx(-restitution * before, abs=1e-11)
     impulse = hit.impulse.multipliers["stop"]
     assert impulse * ratio == pytest.approx(inertia * (after - before), rel=1e-11)
-    assert impulse < 0.0 and hit.energy_loss == pytest.approx(
-        inertia / 2 * before**2 * (1 - restitution**2), rel=1e-11, abs=1e-11
-    )
+    assert impulse < 0.0
+    assert hit.energy_loss == pytest.approx(inertia / 2 * before**2 * (1 - restitution**2), rel=1e-11, abs=1e-11)
     _check_impulses_balance(system, hit)
-    assert run["stop.gap"].min() > -1e-9 and run.energy_error < 1e-7
+    assert run["stop.gap"].min() > -1e-9
+    assert run.energy_error < 1e-7
 
 
 def _check_impulses_balance(system: ld.System, hit) -> None:
@@ -313,9 +317,11 @@ def test_complementarity_problems_against_all_active_sets():
         B /= np.linalg.norm(B, axis=1)[:, None]
         A, q = B @ B.T, B @ rng.normal(size=rank)  # feasible: q + A z = 0 has a solution
         z = solve_lcp(A, q)
-        assert z is not None and (z >= 0.0).all()
+        assert z is not None
+        assert (z >= 0.0).all()
         w = q + A @ z
-        assert w.min() > -1e-10 and abs(w @ z) < 1e-9
+        assert w.min() > -1e-10
+        assert abs(w @ z) < 1e-9
         np.testing.assert_allclose(w, _by_enumeration(A, q), atol=1e-8)
 
 
@@ -377,7 +383,8 @@ def test_a_driven_part_is_not_held_by_a_stop():
     m.add_driver("press", "z", "1 - t")
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 2), progress=False)
-    assert run.status == "failed" and "a motion that is given" in run.message
+    assert run.status == "failed"
+    assert "a motion that is given" in run.message
     assert run.path.t[-1] <= 1.0
 
 
@@ -389,7 +396,8 @@ def test_stops_in_files_checkpoints_and_saved_runs(tmp_path, interrupt_at):
     m.impact = "sequential"
     m.save(tmp_path / "ball.yaml")
     again = ld.load(tmp_path / "ball.yaml")
-    assert again == m and "restitution: 0.8" in (tmp_path / "ball.yaml").read_text()
+    assert again == m
+    assert "restitution: 0.8" in (tmp_path / "ball.yaml").read_text()
     system = again.compile()
     start = system.state(q={"z": 1.0})
     whole = ld.simulate(system, start, (0, 6.0), progress=False)
@@ -418,7 +426,8 @@ def test_limits_of_a_joint_as_a_stop():
     m.add_contact("floor", Stop(joint="z"))
     system = m.compile()
     run = ld.simulate(system, system.state(q={"z": 1000.0}), (0, 6.0), progress=False)
-    assert run.status == "finished" and not times(run, "limit")
+    assert run.status == "finished"
+    assert not times(run, "limit")
     assert times(run, "contact")[0] == pytest.approx(4.0637127689, abs=5e-11)
 
 
@@ -436,7 +445,7 @@ def test_steps_of_a_simulation_and_rollouts_are_those_of_runs():
     for _ in range(200):
         stepped.step()
     # both are polynomials between impacts, which are located to rounding
-    assert stepped.state.q[0] == pytest.approx(run["z"][-1], abs=1e-12)
-    assert [e.t for e in stepped.events] == pytest.approx([e.t for e in run.events], abs=1e-12)
+    assert stepped.state.q[0] == pytest.approx(run.path.q[-1, 0], abs=1e-12)
+    np.testing.assert_allclose([e.t for e in stepped.events], [e.t for e in run.events], atol=1e-12)
     samples = ld.rollout(system, states=[system.state(q={"z": 1.0})], t_span=(0, end), progress=False)
-    assert samples["q"].values[0, -1, 0] == pytest.approx(run["z"][-1], abs=1e-12)
+    assert samples["q"].values[0, -1, 0] == pytest.approx(run.path.q[-1, 0], abs=1e-12)

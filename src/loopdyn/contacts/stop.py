@@ -14,6 +14,7 @@ from loopdyn.quantities.wording import element_of
 
 POINTS = ("body1", "body2", "point1", "point2")
 BOUNDS = ("lower", "upper")
+ENDLESS = (float("inf"), -float("inf"))
 
 
 class Stop(OneSided):
@@ -72,10 +73,8 @@ class Stop(OneSided):
         if self.replaces_limits() and self.joint in r.limits:
             low, high, rebound = r.limits[self.joint]
             bounds, e = [low, high], rebound if e is None else e
-        found = [
-            (key, x) for key, x in zip(BOUNDS, bounds, strict=True) if x not in (None, float("inf"), -float("inf"))
-        ]
-        return [(key, x) for key, x in found if x is not None], 0.0 if e is None else e
+        given = [(key, x) for key, x in zip(BOUNDS, bounds, strict=True) if x is not None and x not in ENDLESS]
+        return given, 0.0 if e is None else e
 
     def sides(self, name: str, r: Resolver) -> list[Side]:
         """One side for each bound."""

@@ -24,6 +24,7 @@ from loopdyn.forces import Force, Motor, UserForce
 from loopdyn.forces.base import Law
 from loopdyn.forces.dispatch import AnyForce
 from loopdyn.joints import Frame, Joint
+from loopdyn.joints.base import limits_of
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
@@ -137,7 +138,7 @@ class Mechanism(BaseModel):
     parameters : dict, optional
         Named numbers; formulas in any number of the model may use them.
     impact : {"simultaneous", "sequential"}
-        Whether contacts that are hit at one time share one impact, or are hit one after another, as in a chain of balls.
+        Whether contacts that are hit at one time share one impact, or are hit one after another, as balls in a row.
 
     Examples
     --------
@@ -531,7 +532,7 @@ class Mechanism(BaseModel):
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
         r = Resolver(resolve_parameters(self.parameters), self.units)
         r.measures = frozenset(self.measures)
-        r.limits = declared_limits(self.joints)
+        r.limits = limits_of(self.joints)
         resolve_points(self.points, r)
         return r
 
@@ -553,18 +554,6 @@ class Mechanism(BaseModel):
         from loopdyn.io.yaml import save
 
         save(self, path)
-
-
-def declared_limits(joints: Mapping[str, Joint]) -> dict[str, tuple[Any, Any, Any]]:
-    """Bounds of joint coordinates by label as they are written, and the restitution of `at_limit` or None."""
-    found = {}
-    for name, joint in joints.items():
-        given = joint.limits if isinstance(joint.limits, dict) else {"": joint.limits}
-        for suffix, bounds in given.items():
-            if bounds is not None:
-                rebound = getattr(joint.at_limit, "rebound", None)
-                found[f"{name}.{suffix}" if suffix else name] = (*bounds, rebound)
-    return found
 
 
 _NOT_IN_NAMES = re.compile(r"[.:\x00-\x1f]")

@@ -139,8 +139,9 @@ class Limits:
 
 Given = Crossing | At | Limits | Function
 # Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; an impact
-# of contacts; a contact that closes and stays closed; one that opens again; a table left; steps limited by stability; other independent coordinates, or other redundant rows left open, from then on;
-# momentum steps through or near a singular pose; small steps near one; an estimated state in a singular pose.
+# of contacts; a contact that closes and stays closed; one that opens; a table left; steps limited by stability; other
+# independent coordinates, or other redundant rows left open, from then on; momentum steps through or near a singular
+# pose; small steps near one; an estimated state in a singular pose.
 KINDS = (
     "crossing",
     "time",
@@ -175,10 +176,10 @@ class Event:
         Impulses of all joints, N s and N m s, if constraints changed or momentum steps passed a singular pose; its
         `multipliers` have those of constraints, drivers and locks.
     kind : str
-        "crossing", "time", "limit", "impact" (of contacts), "contact" (closed from then on), "separation" (of contacts),
-        "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of
-        the independent speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or
-        "singular pose" (the state there is estimated).
+        "crossing", "time", "limit", "impact" (of contacts), "contact" (closed from then on), "separation" (of
+        contacts), "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of the independent
+        speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or "singular pose"
+        (the state there is estimated).
     """
 
     t: float

@@ -20,6 +20,7 @@ from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
 from loopdyn.joints import Joint
 from loopdyn.joints.base import Frame
 from loopdyn.joints.dispatch import is_known
+from loopdyn.model import copies
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.model.points import point_names
@@ -46,19 +47,7 @@ Array = NDArray[np.float64]
 
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
-# Sections of named things.
-ELEMENTS = (
-    "parameters",
-    "points",
-    "bodies",
-    "joints",
-    "constraints",
-    "drivers",
-    "contacts",
-    "forces",
-    "base",
-    "measures",
-)
+ELEMENTS = ("parameters", *copies.ELEMENTS)  # sections of named things
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:

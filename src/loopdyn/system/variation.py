@@ -23,9 +23,10 @@ from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
 from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.joints.base import limits_of
 from loopdyn.model.copies import fields_to_copy, sharing_parts
 from loopdyn.model.inertia import MassProperties, Mesh
-from loopdyn.model.mechanism import Mechanism, Structures, declared_limits
+from loopdyn.model.mechanism import Mechanism, Structures
 from loopdyn.model.points import resolve_points
 from loopdyn.quantities.expressions import Expression, parsed
 from loopdyn.quantities.units import PointName, Resolver
@@ -122,7 +123,7 @@ class Structure:
             if x != y or (x == 0.0 and math.copysign(1.0, x) != math.copysign(1.0, y)):
                 changed.add(name)
         r, before = Resolver(values, m.units), self.builder.r.points
-        r.limits = declared_limits(m.joints)
+        r.limits = limits_of(m.joints)
         resolve_points(m.points, r)
         changed |= {POINT + name for name, p in r.points.items() if p.tobytes() != before[name].tobytes()}
         return _Again(self, m, r, changed).system()
