@@ -11,7 +11,7 @@ import numpy as np
 
 from loopdyn.constraints import gaps
 from loopdyn.constraints.base import Constraint, PairRecord, frame_rows, two_bodies
-from loopdyn.constraints.polylines import convex_chains, convex_corners, depths, extension
+from loopdyn.constraints.polylines import convex_chains, convex_corners, depths, pocket_radius
 from loopdyn.constraints.shapes import (
     AnyShape,
     Array,
@@ -180,8 +180,8 @@ class _Shape:
         for chain in convex_chains(flat, shape.closed):
             edges = list(zip(chain.corners, chain.corners[1:], strict=False))
             c, closed = chain.corners, shape.closed
-            first = extension(flat, closed, c[1], c[0]) if chain.first_in_pocket else 0.0
-            last = extension(flat, closed, c[-2], c[-1]) if chain.last_in_pocket else 0.0
+            first = pocket_radius(flat, closed, c[0]) if chain.first_in_pocket else 0.0
+            last = pocket_radius(flat, closed, c[-1]) if chain.last_in_pocket else 0.0
             head = [float(len(c)), first, last]
             behind = [min(x, 1e300) for x in depths(flat, shape.closed, edges)]
             self.surfaces.append((gaps.ON_CHAIN, [*head, *corners[chain.corners].ravel(), *behind]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-LONGEST = 1e9  # fraction of an edge by which it goes on in a pocket if nothing is behind
+LARGE = 1e9  # sizes of a polyline: farther than anything
 
 STRAIGHT = 1e-12  # sine of a turn below which two edges are one straight line
 
@@ -127,21 +127,18 @@ def _behind(points: Array, a: int, b: int, walls: list[tuple[int, int]]) -> list
     return found
 
 
-def extension(points: Array, closed: bool, a: int, b: int) -> float:
-    """Half of the way from a pocket b straight on into the material, as a fraction of the edge (a, b) that ends in it.
+def pocket_radius(points: Array, closed: bool, k: int) -> float:
+    """Half of the distance from pocket k to the nearest edge that does not end in it.
 
-    A body that moves into the corner of a pocket passes below the ends of both edges at once: up to there the edge is
-    taken to go on.
+    A body that moves into a pocket passes below the ends of both its edges at once: within this distance, where there
+    is nothing else, each edge goes on.
     """
     n = len(points)
-    edge = points[b] - points[a]
-    length = float(np.linalg.norm(edge))
-    along = edge / length
-    seen = np.column_stack([(points - points[b]) @ along, across(along, points - points[b])])
-    found = []
-    for p, q in [(k, (k + 1) % n) for k in range(n if closed else n - 1)]:
-        (x0, y0), (x1, y1) = seen[p], seen[q]
-        if b not in (p, q) and min(y0, y1) <= 0.0 <= max(y0, y1) and y0 != y1:
-            x = float(x0 - y0 * (x1 - x0) / (y1 - y0))
-            found += [x] if x > 0.0 else []
-    return min(0.5 * min(found) / length, LONGEST) if found else LONGEST
+    size = float(np.ptp(points, axis=0).max())
+    distances = [LARGE * size]
+    for p, q in [(i, (i + 1) % n) for i in range(n if closed else n - 1)]:
+        if k not in (p, q):
+            edge = points[q] - points[p]
+            u = np.clip((points[k] - points[p]) @ edge / (edge @ edge), 0.0, 1.0)
+            distances.append(float(np.linalg.norm(points[k] - points[p] - u * edge)))
+    return 0.5 * min(distances)
