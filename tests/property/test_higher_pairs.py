@@ -199,6 +199,14 @@ def test_point_on_a_wheel_with_pockets_is_as_far_as_its_nearest_edge():
     np.testing.assert_allclose(found.min(axis=1), expected, atol=ROUNDING)
 
 
+def test_both_sides_of_the_only_pocket_have_a_gap():
+    """A block with a corner cut out: a disc of radius 0.2 in it touches both of its edges."""
+    block = C.PolylineShape(points=[(0, 0, 0), (2, 0, 0), (2, 1, 0), (1, 1, 0), (1, 2, 0), (0, 2, 0)], closed=True)
+    disc = C.CircleShape(center=(0, 0, 0), radius=0.2)
+    found = np.sort(all_gaps(block, disc, [(1.2, 1.2, 0), (1.5, 1.3, 0)]), axis=1)
+    np.testing.assert_allclose(found[:, :2], [[0.0, 0.0], [0.1, 0.3]], atol=ROUNDING)
+
+
 def test_distance_of_two_polygons_is_that_of_a_corner_from_an_edge():
     one, two = np.array(SQUARE)[:, :2], np.array(SQUARE)[:, :2] * [0.5, 0.3]
     shape1 = C.PolylineShape(points=SQUARE, closed=True)

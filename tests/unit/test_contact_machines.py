@@ -206,7 +206,41 @@ def test_geneva_drive_indexes_as_its_closed_form(turns):
     alpha = start + OMEGA * times[at_middle]
     speed = run["W.speed"].values[at_middle]
     assert speed == pytest.approx(-OMEGA * ref.geneva(alpha)[1], rel=0.01)
-    largest = max(
-        abs(float(e.impulse.multipliers[k])) for e in run.events if e.kind == "impact" for k in e.impulse.multipliers
+
+
+def test_geneva_wheel_out_of_place_takes_the_impulse_of_the_closed_form():
+    """The crank is at -40 degrees when the pin meets the slot: the clearance takes 1e-6 s, or 1e-4 of the speed."""
+    start = np.radians(-40.0)
+    run = ld.simulate(*geneva_drive(start, float(-ref.geneva(start)[0] - np.pi / 4)), (0, 1e-3), **PRECISE)
+    hit = next(e for e in run.events if e.kind == "impact")
+    speed, impulse = ref.geneva_wrong_entry(A_PIN, 2e-3, OMEGA, float(start), 0.0)
+    # the impulse of the reference is along its n, that of a contact is positive
+    assert hit.after.v[1] == pytest.approx(speed, rel=1e-3)
+    assert sum(hit.impulse.multipliers[k] for k in hit.impulse.multipliers if k.startswith("pin")) == pytest.approx(
+        abs(impulse), rel=1e-3
     )
-    assert largest < 1.0
+
+
+# ------------------------------------------------------------------------------------------------------- ratchet
+
+
+def test_ratchet_holds_under_load():
+    """The tip stands in the root of a tooth; both forces by the balance of moments of wheel and pawl."""
+    torque, tip, pivot = 5.0, np.array([1.0, 0.0]), np.array([1.5, 1.0])
+    m = ld.Mechanism("ratchet", gravity=(0, 0, 0))
+    m.add_body("wheel", flat(2.0, 0.5))
+    m.add_body("pawl", flat(0.2, 0.05, (1.25, 0.5, 0)))
+    m.add_joint("W", ld.Revolute(axis=Z), m.ground, "wheel", at=(0, 0, 0))
+    m.add_joint("P", ld.Revolute(axis=Z), m.ground, "pawl", at=(*pivot, 0))
+    tooth = [(1.2, -0.5, 0), (1.2, 0, 0), (1, 0, 0), (1, 0.5, 0), (-1, 0.5, 0), (-1, -0.5, 0)]
+    wheel = PolylineShape(points=tooth, closed=True)
+    m.add_contact("c", Contact(body1="wheel", shape1=wheel, body2="pawl", shape2=PointShape(at=(*tip, 0))))
+    m.add_motor("load", "W", torque=torque)
+    system = m.compile()
+    run = ld.simulate(system, system.state(), (0, 2.0), progress=False)
+    force, moment = ref.ratchet(torque, tip, np.array([0.0, -1.0]), pivot)
+    root = -moment / (pivot[1] - tip[1])  # the root pushes the tip along x, with this lever about the pivot
+    assert run["c.force"].values[-1] == pytest.approx(force + root, rel=1e-12)  # sum of both sides
+    assert run["W"].values[-1] == 0.0  # it rests without creep
+    assert run["P"].values[-1] == 0.0
+    assert run.status == "finished"

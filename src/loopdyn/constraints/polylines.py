@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 LARGE = 1e9  # sizes of a polyline: farther than anything
 
+HALF_TURN = 1e-9  # radians by which the turn of a chain may exceed half a turn: rounding
+
 STRAIGHT = 1e-12  # sine of a turn below which two edges are one straight line
 
 
@@ -78,17 +80,37 @@ def turns(points: Array, closed: bool) -> Array:
 
 
 def convex_chains(points: Array, closed: bool) -> list[Chain]:
-    """Chains of a polyline, split at its pockets."""
+    """Chains of a polyline, split at its pockets, and where one would turn by more than half a turn.
+
+    Such a chain could be touched at two places, like both sides of a wheel's only pocket. The corner at which it is
+    split belongs to both parts.
+    """
     n = len(points)
     pockets = [int(k) for k in np.flatnonzero(turns(points, closed) < -STRAIGHT)]
     if closed and not pockets:
         return [Chain([*range(n), 0], False, False)]
-    if closed:
-        ends = [*pockets, pockets[0] + n]
-        return [Chain([k % n for k in range(a, b + 1)], True, True) for a, b in pairwise(ends)]
-    ends = [0, *pockets, n - 1]
+    ends = [*pockets, pockets[0] + n] if closed else [0, *pockets, n - 1]
     last = len(ends) - 2
-    return [Chain(list(range(a, b + 1)), k > 0, k < last) for k, (a, b) in enumerate(pairwise(ends))]
+    found = []
+    for k, (a, b) in enumerate(pairwise(ends)):
+        parts = list(pairwise([a, *_half_turns(points, a, b), b]))
+        for j, (c, d) in enumerate(parts):
+            first_in_pocket = j == 0 and (closed or k > 0)
+            last_in_pocket = j == len(parts) - 1 and (closed or k < last)
+            found.append(Chain([i % n for i in range(c, d + 1)], first_in_pocket, last_in_pocket))
+    return found
+
+
+def _half_turns(points: Array, a: int, b: int) -> list[int]:
+    """Corners between a and b at which the edges since a, or since the last such corner, turn beyond half a turn."""
+    n, turned, found = len(points), 0.0, []
+    for k in range(a + 1, b):
+        before, after = points[k % n] - points[(k - 1) % n], points[(k + 1) % n] - points[k % n]
+        turned += float(np.arctan2(across(before, after), before @ after))
+        if turned > np.pi + HALF_TURN:
+            found.append(k)
+            turned = 0.0
+    return found
 
 
 def convex_corners(points: Array, closed: bool) -> list[int]:
