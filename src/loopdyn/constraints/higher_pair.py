@@ -11,7 +11,7 @@ import numpy as np
 
 from loopdyn.constraints import gaps
 from loopdyn.constraints.base import Constraint, PairRecord, frame_rows, two_bodies
-from loopdyn.constraints.polylines import convex_chains, convex_corners, depths, pocket_radius
+from loopdyn.constraints.polylines import convex_chains, convex_corners, depths, pocket_radius, with_split
 from loopdyn.constraints.shapes import (
     AnyShape,
     Array,
@@ -175,6 +175,7 @@ class _Shape:
         corners = plane.polyline(shape, path)
         if corners is None:
             return
+        corners = with_split(corners, plane.flat(corners)) if shape.closed else corners
         flat = plane.flat(corners)
         self.rounds = [(0.0, corners[k]) for k in convex_corners(flat, shape.closed)]
         for chain in convex_chains(flat, shape.closed):

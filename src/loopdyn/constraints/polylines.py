@@ -17,8 +17,6 @@ Array = NDArray[np.float64]
 
 LARGE = 1e9  # sizes of a polyline: farther than anything
 
-HALF_TURN = 1e-9  # radians by which the turn of a chain may exceed half a turn: rounding
-
 STRAIGHT = 1e-12  # sine of a turn below which two edges are one straight line
 
 
@@ -79,38 +77,36 @@ def turns(points: Array, closed: bool) -> Array:
     return found
 
 
-def convex_chains(points: Array, closed: bool) -> list[Chain]:
-    """Chains of a polyline, split at its pockets, and where one would turn by more than half a turn.
+def pockets(points: Array, closed: bool) -> list[int]:
+    """Corners that turn to the right."""
+    return [int(k) for k in np.flatnonzero(turns(points, closed) < -STRAIGHT)]
 
-    Such a chain could be touched at two places, like both sides of a wheel's only pocket. The corner at which it is
-    split belongs to both parts.
+
+def with_split(points: Array, flat: Array) -> Array:
+    """Closed polyline with one more point, in the middle of an edge, if it has only one pocket.
+
+    Both edges of the only pocket would be ends of one chain, which has one gap.
     """
-    n = len(points)
-    pockets = [int(k) for k in np.flatnonzero(turns(points, closed) < -STRAIGHT)]
-    if closed and not pockets:
+    found, n = pockets(flat, True), len(points)
+    if len(found) != 1:
+        return points
+    lengths = np.linalg.norm(np.roll(points, -1, axis=0) - points, axis=1)
+    lengths[[found[0], found[0] - 1]] = 0.0
+    k = int(np.argmax(lengths))
+    return np.insert(points, k + 1, 0.5 * (points[k] + points[(k + 1) % n]), axis=0)
+
+
+def convex_chains(points: Array, closed: bool) -> list[Chain]:
+    """Chains of a polyline, split at its pockets; with only one, also at a point on a straight edge."""
+    n, found = len(points), pockets(points, closed)
+    if closed and not found:
         return [Chain([*range(n), 0], False, False)]
-    ends = [*pockets, pockets[0] + n] if closed else [0, *pockets, n - 1]
-    last = len(ends) - 2
-    found = []
-    for k, (a, b) in enumerate(pairwise(ends)):
-        parts = list(pairwise([a, *_half_turns(points, a, b), b]))
-        for j, (c, d) in enumerate(parts):
-            first_in_pocket = j == 0 and (closed or k > 0)
-            last_in_pocket = j == len(parts) - 1 and (closed or k < last)
-            found.append(Chain([i % n for i in range(c, d + 1)], first_in_pocket, last_in_pocket))
-    return found
-
-
-def _half_turns(points: Array, a: int, b: int) -> list[int]:
-    """Corners between a and b at which the edges since a, or since the last such corner, turn beyond half a turn."""
-    n, turned, found = len(points), 0.0, []
-    for k in range(a + 1, b):
-        before, after = points[k % n] - points[(k - 1) % n], points[(k + 1) % n] - points[k % n]
-        turned += float(np.arctan2(across(before, after), before @ after))
-        if turned > np.pi + HALF_TURN:
-            found.append(k)
-            turned = 0.0
-    return found
+    if closed and len(found) == 1:
+        found += [int(k) for k in np.flatnonzero(np.abs(turns(points, closed)) <= STRAIGHT)[:1]]
+    inner = set(pockets(points, closed))
+    ends = sorted(found)
+    ends = [*ends, ends[0] + n] if closed else [0, *ends, n - 1]
+    return [Chain([k % n for k in range(a, b + 1)], a % n in inner, b % n in inner) for a, b in pairwise(ends)]
 
 
 def convex_corners(points: Array, closed: bool) -> list[int]:
