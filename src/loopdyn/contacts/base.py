@@ -41,9 +41,9 @@ class Side:
     name: str
     sign: int
     row: Constraint | Driver
-    restitution: Scalar
+    restitution: float | str
     coordinate: str | None = None
-    bound: Scalar = 0.0
+    bound: float | str = 0.0
 
 
 class OneSided(Spec):

@@ -44,9 +44,9 @@ RESTING_SPEED = 1e-11
 # Acceleration of a gap, or contact force, that is zero: fraction of the accelerations of the mechanism, mass metric.
 # A side that is neither pressed nor lifted by more stays closed until it is pulled by ten times as much.
 WEAK, PULLED = 1e-11, 1e-10
-# Share of a row in the mass metric that rows before it do not contain, below which it depends on them.
+# Part of a row in the mass metric that rows before it do not contain, below which it depends on them.
 INDEPENDENT = 1e-9
-# Share of a gap's row, natural units, that the loops leave movable, below which the loops alone hold the gap.
+# Part of a gap's row, natural units, that the loops leave movable, below which the loops alone hold the gap.
 HELD = 1e-9
 # Most impacts one after another at one time: chains of a hundred parts take some ten thousand.
 MOST_IMPACTS = 100_000
@@ -109,7 +109,7 @@ class Struck:
     hit: tuple[int, ...]
 
 
-class Gaps:
+class ContactState:
     """The gaps of a system at a state, with everything that contacts need there; SI units.
 
     Parameters
@@ -145,7 +145,7 @@ class Gaps:
         self.N = D[:, None] * Vt[rank:].T
         if motions_without_inertia(now.M * np.outer(D, D), Vt[rank:].T).size:
             raise SingularityError(
-                f"'{s.name}' has a motion without inertia, whose accelerations contacts leave undetermined. Give the "
+                f"'{s.name}' has a motion without inertia, whose accelerations no contact determines. Give the "
                 "bodies that can move freely mass or inertia."
             )
         inertia = self.N.T @ now.M @ self.N
@@ -170,17 +170,18 @@ class Gaps:
         """Speed of each gap below which it counts as zero."""
         falling = np.sqrt(2.0 * RESTING_HEIGHT * self.unit * np.abs(self.b))
         inverse = np.where(self.held, 0.0, np.sqrt(np.abs(np.diag(self.A))))
-        return np.maximum(falling, RESTING_SPEED * inverse * np.sqrt(self.twice_kinetic))
+        found: Array = np.maximum(falling, RESTING_SPEED * inverse * np.sqrt(self.twice_kinetic))
+        return found
 
-    def with_speeds(self, v: Array) -> Gaps:
-        """The same pose with other speeds."""
+    def with_speeds(self, v: Array) -> ContactState:
+        """Everything about the gaps at this pose with other speeds."""
         state = State(self.state.t, self.state.q, v)
-        return Gaps(self.base, self.bilateral, self.sides, state)
+        return ContactState(self.base, self.bilateral, self.sides, state)
 
     # ------------------------------------------------------------------------------------- accelerations
 
     def pressing(self, closed: Sequence[int], pulled: Sequence[int] = ()) -> Pressing:
-        """Which of the closed sides press; those that are `pulled` are not kept closed without a force."""
+        """Closed sides that press; those that are `pulled` are not kept closed without a force."""
         self._check_held(closed)
         found = [k for k in closed if not self.held[k]]
         d = self.scale[found]
@@ -193,7 +194,7 @@ class Gaps:
         w = A @ z + b
         active = [n for n in range(len(found)) if z[n] > 0.0]
         idle = [n for n in range(len(found)) if z[n] <= 0.0 and w[n] <= weak and found[n] not in pulled]
-        implied = []
+        implied: Indices = []
         for n in idle:
             rest = A[n, n] - A[n, active] @ np.linalg.solve(A[np.ix_(active, active)], A[active, n]) if active else 1.0
             (active if rest > INDEPENDENT else implied).append(n)

@@ -369,7 +369,8 @@ class Mechanism(BaseModel):
         'floor'
         """
         self._check_new("contact", name, {**self._row_names(), **self.contacts})
-        self.contacts[name] = contact
+        target: dict[str, Any] = self.contacts
+        target[name] = contact
         return name
 
     def move_base(self, body: str = GROUND, **motion: Any) -> None:

@@ -22,7 +22,7 @@ from loopdyn.analysis.reconnect import impulses_between
 from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
-from loopdyn.loops.one_sided import PULLED, Gaps, Pressing, Struck, gaps
+from loopdyn.loops.one_sided import PULLED, ContactState, Pressing, Struck, gaps
 from loopdyn.run.events import TINY, Crossing, Watched, crossing_program
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal
@@ -50,7 +50,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Reaction:
-    """What contacts change at a state: the state after it, the phase from then on, and events."""
+    """Change by contacts at a state: the state after it, the phase from then on, and events."""
 
     after: State
     phase: Phase
@@ -130,10 +130,10 @@ class Contacts:
     def _value(self, k: int, margin: float, t: float, q: Array, v: Array) -> float:
         return float(self.gaps(State(t, q, v))[0][k]) + margin
 
-    def _at(self, phase: Phase, state: State) -> Gaps:
+    def _at(self, phase: Phase, state: State) -> ContactState:
         """Everything about the gaps at a state of a phase."""
         free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt()).system
-        return Gaps(self.base, free, self.sides, state)
+        return ContactState(self.base, free, self.sides, state)
 
     # ------------------------------------------------------------------------------------------- reactions
 
@@ -185,7 +185,7 @@ class Contacts:
         if self._changes > CHANGES:
             raise LoopdynError(f"contacts change more than {CHANGES} times at t = {t:.9g} s. Check bounds and start.")
 
-    def _impacts(self, at: Gaps, closed: list[int]) -> tuple[Gaps, list[Struck]]:
+    def _impacts(self, at: ContactState, closed: list[int]) -> tuple[ContactState, list[Struck]]:
         """Impacts of closed sides until no gap closes, and the state after them."""
         found: list[Struck] = []
         for _ in range(IMPACTS):
@@ -198,7 +198,7 @@ class Contacts:
         raise LoopdynError(f"more than {IMPACTS} impacts at t = {at.state.t:.9g} s do not separate the parts.")
 
     @staticmethod
-    def _settled(at: Gaps, pressing: Pressing) -> tuple[Gaps, Array]:
+    def _settled(at: ContactState, pressing: Pressing) -> tuple[ContactState, Array]:
         """The speeds at which active sides are at rest, and the impulses to that; zero where they already are."""
         moving = [k for k in pressing.active if at.rate[k] != 0.0]
         if not moving:
@@ -209,7 +209,7 @@ class Contacts:
             return at, np.zeros(len(at.sides))
         return at.with_speeds(v), impulse
 
-    def _phase_of(self, phase: Phase, at: Gaps, pressing: Pressing) -> Phase:
+    def _phase_of(self, phase: Phase, at: ContactState, pressing: Pressing) -> Phase:
         def names(which: Sequence[int]) -> tuple[str, ...]:
             return tuple(self.sides[k].name for k in which)
 
@@ -236,7 +236,7 @@ class Contacts:
         system = compiled(self.base, held, self.adapt()).system
         return impulses_between(phase.system, before, system, after)
 
-    def _changes_of(self, phase: Phase, following: Phase, at: Gaps, pressing: Pressing) -> list[Note]:
+    def _changes_of(self, phase: Phase, following: Phase, at: ContactState, pressing: Pressing) -> list[Note]:
         """Events of sides that close for some time, or open."""
         before, now = ({*f.touching, *f.implied} for f in (phase, following))
         found, t = [], at.state.t
@@ -247,7 +247,7 @@ class Contacts:
                 found.append(Note("separation", f"{side.name}: separation", t))
         return found
 
-    def _rest_of_rebounds(self, at: Gaps, k: int) -> float:
+    def _rest_of_rebounds(self, at: ContactState, k: int) -> float:
         """Time, s, of the rebounds that are left out where a side comes to rest: a geometric series of flights."""
         e, w, b = float(self.sides[k].restitution), float(at.rate[k]), float(at.b[k])
         return 2.0 * w / (-b * (1.0 - e)) if 0.0 < w <= at.slow[k] and b < 0.0 and e < 1.0 else 0.0

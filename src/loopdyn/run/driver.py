@@ -27,7 +27,7 @@ from loopdyn.files import WritingError
 from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.outcome import Outcome
 from loopdyn.integrators.stiff import Stiff
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import dead_point
 from loopdyn.results.run import Run, Statistics
 from loopdyn.run.context import RunContext
@@ -117,7 +117,7 @@ class RunDriver:
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+    def run(self, progress: Progress, stop: Halt, checkpoint: Checkpoint | None) -> None:
         """Make steps until the run ends; recorded outputs are kept whatever ends it."""
         try:
             self._run(progress, stop, checkpoint)
@@ -132,7 +132,7 @@ class RunDriver:
         """End the run by an error."""
         self.ended = Ending("failed", f"at t = {self.context.stepper.t:g} s: {error}")
 
-    def _run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+    def _run(self, progress: Progress, stop: Halt, checkpoint: Checkpoint | None) -> None:
         saved = time.perf_counter()
         while self.ended is None:
             if stop.wanted and not self.landed:

@@ -98,7 +98,7 @@ class EventHandler:
             self.poses.begin(state, works, ongoing.largest)
 
     def _react(self, state: State, met: Watched | None) -> Reaction | None:
-        """What contacts change at a state inside the last step; if they cannot, outputs after it are removed."""
+        """Reaction of contacts to a state inside the last step; if it fails, outputs after it are removed."""
         try:
             return self.context.contacts.react(self.context.journal.phase, state, met)
         except LoopdynError:

@@ -229,7 +229,8 @@ def compiled(base: System, phase: Phase, adapt: Callable[[System], None] = as_it
 def _compiled(base: System, phase: Phase, adapt: Callable[[System], None]) -> Phase:
     m = base.mechanism.model_copy(deep=True)
     m.contacts.clear()
-    m.constraints.update(phase.added)
+    constraints: dict[str, Any] = m.constraints
+    constraints |= phase.added
     add_rows(m, [side for side in sides_of(base) if side.name in phase.touching])
     for name in phase.released:
         for group in (m.joints, m.constraints, m.drivers, m.user_constraints):

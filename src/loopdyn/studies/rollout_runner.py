@@ -19,7 +19,7 @@ from loopdyn.formulations.base import FixedSolver, Formulation
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.resetting import Resetting
 from loopdyn.integrators.stepper import Stepper
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import decide, require_inertia, require_regular
 from loopdyn.results.run import Trajectory, measure
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
@@ -68,11 +68,11 @@ class Runner:
     Parameters
     ----------
     task : Task
-    stop : Stop
+    stop : Halt
         Request of the user to stop.
     """
 
-    def __init__(self, task: Task, stop: Stop):
+    def __init__(self, task: Task, stop: Halt):
         self.task, self.stop = task, stop
         self._ready: _Prepared | None = None
         self._simple = True  # whether one preparation serves all samples
@@ -116,7 +116,7 @@ class Runner:
         return SampleOutcome(run.status, run.message, run.path, run.energy_error)
 
 
-def prepared(task: Task, stop: Stop) -> _Prepared | None:
+def prepared(task: Task, stop: Halt) -> _Prepared | None:
     """Preparation for all samples at a pose that depends on the system alone; None if there is none."""
     system, method = task.samples.system, task.method
     m, at = system.mechanism, system.state(t=task.span[0])
@@ -175,7 +175,7 @@ class _Inside:
 class _Prepared:
     """Solver, stepper and checks for all samples of one structure."""
 
-    def __init__(self, task: Task, stop: Stop, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
+    def __init__(self, task: Task, stop: Halt, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
         self.task, self.stop, self.fixed, self.stepper, self.inside = task, stop, fixed, stepper, inside
         self.resetting = Resetting(stepper)
         assert stepper.compiled is not None
