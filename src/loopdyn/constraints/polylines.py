@@ -71,7 +71,7 @@ def turns(points: Array, closed: bool) -> Array:
     """Sine of the turn at each corner, positive to the left (convex); 1 at the ends of an open polyline."""
     before, after = points - np.roll(points, 1, axis=0), np.roll(points, -1, axis=0) - points
     with np.errstate(all="ignore"):
-        found = across(before, after) / np.linalg.norm(before, axis=1) / np.linalg.norm(after, axis=1)
+        found: Array = across(before, after) / np.linalg.norm(before, axis=1) / np.linalg.norm(after, axis=1)
     if not closed:
         found[[0, -1]] = 1.0
     return found
