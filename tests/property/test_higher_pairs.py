@@ -163,8 +163,8 @@ def test_pin_in_a_slot_has_a_gap_with_each_wall():
     # Above the mouth the corners are nearest, and a point in the corner itself touches both walls.
     np.testing.assert_allclose(all_gaps(slot, pin, [(0, 3, 0)])[0, [0, 2]], np.hypot(w, 1) - r, atol=ROUNDING)
     tip = C.PointShape(at=(0, 0, 0))
-    in_corner = all_gaps(slot, tip, [(w, 0, 0), (w + 1e-9, -1e-9, 0)])
-    np.testing.assert_allclose(in_corner[:, :2], [[0, 0], [-1e-9, -1e-9]], atol=1e-15)
+    in_corner = all_gaps(slot, tip, [(w, 0, 0), (w + 1e-9, -1e-9, 0), (w + 0.1, -0.2, 0)])
+    np.testing.assert_allclose(in_corner[:, :2], [[0, 0], [-1e-9, -1e-9], [-0.1, -0.2]], atol=1e-15)
 
 
 def distance_to_edges(p: np.ndarray, corners: np.ndarray) -> float:
@@ -197,6 +197,14 @@ def test_point_on_a_wheel_with_pockets_is_as_far_as_its_nearest_edge():
     assert found.shape[1] == 4
     expected = [distance_to_edges(p, flat) for p in poses] + [-distance_to_edges(p, flat) for p in deep]
     np.testing.assert_allclose(found.min(axis=1), expected, atol=ROUNDING)
+
+
+def test_both_sides_of_the_only_pocket_have_a_gap():
+    """A block with a corner cut out: a disc of radius 0.2 in it touches both of its edges."""
+    block = C.PolylineShape(points=[(0, 0, 0), (2, 0, 0), (2, 1, 0), (1, 1, 0), (1, 2, 0), (0, 2, 0)], closed=True)
+    disc = C.CircleShape(center=(0, 0, 0), radius=0.2)
+    found = np.sort(all_gaps(block, disc, [(1.2, 1.2, 0), (1.5, 1.3, 0)]), axis=1)
+    np.testing.assert_allclose(found[:, :2], [[0.0, 0.0], [0.1, 0.3]], atol=ROUNDING)
 
 
 def test_distance_of_two_polygons_is_that_of_a_corner_from_an_edge():

@@ -37,15 +37,12 @@ from loopdyn.spatial.plucker import add, centripetal, cross, dot, neg, put3, rot
 ON_SECOND, SURFACE, RADIUS, CENTRE, OF_SURFACE = 3, 4, 5, 6, 9
 
 # Surfaces: a line (normal, distance), a circle (centre, radius, 1 or -1 if it is hollow, any direction), a chain
-# (number of corners, whether the first and the last edge end in a pocket, corners, depth behind each edge), a curve (in
-# the programs after that of the data), an edge (normal, distance) that touches such a curve.
+# (number of corners, distances to which the first and the last edge go on in a pocket, corners, depth behind each
+# edge), a curve (in the programs after that of the data), an edge (normal, distance) that touches such a curve.
 ON_LINE, ON_CIRCLE, ON_CHAIN, ON_CURVE, EDGE_ON_CURVE = range(5)
 
 # Fraction of the size of an edge, or of the square of a radius, below which a direction between two points is rounding.
 COINCIDENT = 1e-9
-
-# Fraction of an edge by which a point in a pocket may be beyond the end of the edge.
-POCKET = 1e-6
 
 MOST_STEPS, SETTLED = 80, 1e-11  # of the search for the point of a curve that is nearest to an edge
 
@@ -95,19 +92,17 @@ def nearest_edge(data, at, N, p):
         length2 = dot(along, along)
         e = (p[0].real - a[0], p[1].real - a[1], p[2].real - a[2])
         u = dot(e, along) / length2
-        low = -POCKET if i == 0 and data[at + 1] > 0.0 else 0.0
-        high = 1.0 + POCKET if i == count - 2 and data[at + 2] > 0.0 else 1.0
-        here = 0
-        if u < low:
+        here, distance2 = 0, 0.0
+        beyond = sub(e, along)
+        if u < 0.0 and not (i == 0 and dot(e, e) < data[at + 1] * data[at + 1]):
             here = -1
             distance2 = dot(e, e)
-        elif u > high:
+        elif u > 1.0 and not (i == count - 2 and dot(beyond, beyond) < data[at + 2] * data[at + 2]):
             here = 1
-            e = sub(e, along)
-            distance2 = dot(e, e)
+            distance2 = dot(beyond, beyond)
         else:
             s = dot(cross(along, N), e) / np.sqrt(length2)
-            if s < -data[depths + i]:
+            if 0.0 <= u <= 1.0 and s < -data[depths + i]:
                 here = 2
             distance2 = s * s
         if distance2 < best:

@@ -11,7 +11,7 @@ import numpy as np
 
 from loopdyn.constraints import gaps
 from loopdyn.constraints.base import Constraint, PairRecord, frame_rows, two_bodies
-from loopdyn.constraints.polylines import convex_chains, convex_corners, depths
+from loopdyn.constraints.polylines import convex_chains, convex_corners, depths, pocket_radius, with_split
 from loopdyn.constraints.shapes import (
     AnyShape,
     Array,
@@ -175,11 +175,15 @@ class _Shape:
         corners = plane.polyline(shape, path)
         if corners is None:
             return
+        corners = with_split(corners, plane.flat(corners)) if shape.closed else corners
         flat = plane.flat(corners)
         self.rounds = [(0.0, corners[k]) for k in convex_corners(flat, shape.closed)]
         for chain in convex_chains(flat, shape.closed):
             edges = list(zip(chain.corners, chain.corners[1:], strict=False))
-            head = [float(len(chain.corners)), float(chain.first_in_pocket), float(chain.last_in_pocket)]
+            c, closed = chain.corners, shape.closed
+            first = pocket_radius(flat, closed, c[0]) if chain.first_in_pocket else 0.0
+            last = pocket_radius(flat, closed, c[-1]) if chain.last_in_pocket else 0.0
+            head = [float(len(c)), first, last]
             behind = [min(x, 1e300) for x in depths(flat, shape.closed, edges)]
             self.surfaces.append((gaps.ON_CHAIN, [*head, *corners[chain.corners].ravel(), *behind]))
 

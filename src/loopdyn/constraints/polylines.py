@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+LARGE = 1e9  # sizes of a polyline: farther than anything
+
 STRAIGHT = 1e-12  # sine of a turn below which two edges are one straight line
 
 
@@ -69,24 +71,42 @@ def turns(points: Array, closed: bool) -> Array:
     """Sine of the turn at each corner, positive to the left (convex); 1 at the ends of an open polyline."""
     before, after = points - np.roll(points, 1, axis=0), np.roll(points, -1, axis=0) - points
     with np.errstate(all="ignore"):
-        found = across(before, after) / np.linalg.norm(before, axis=1) / np.linalg.norm(after, axis=1)
+        found: Array = across(before, after) / np.linalg.norm(before, axis=1) / np.linalg.norm(after, axis=1)
     if not closed:
         found[[0, -1]] = 1.0
     return found
 
 
+def pockets(points: Array, closed: bool) -> list[int]:
+    """Corners that turn to the right."""
+    return [int(k) for k in np.flatnonzero(turns(points, closed) < -STRAIGHT)]
+
+
+def with_split(points: Array, flat: Array) -> Array:
+    """Closed polyline with one more point, in the middle of an edge, if it has only one pocket.
+
+    Both edges of the only pocket would be ends of one chain, which has one gap.
+    """
+    found, n = pockets(flat, True), len(points)
+    if len(found) != 1:
+        return points
+    lengths = np.linalg.norm(np.roll(points, -1, axis=0) - points, axis=1)
+    lengths[[found[0], found[0] - 1]] = 0.0
+    k = int(np.argmax(lengths))
+    return np.insert(points, k + 1, 0.5 * (points[k] + points[(k + 1) % n]), axis=0)
+
+
 def convex_chains(points: Array, closed: bool) -> list[Chain]:
-    """Chains of a polyline, split at its pockets."""
-    n = len(points)
-    pockets = [int(k) for k in np.flatnonzero(turns(points, closed) < -STRAIGHT)]
-    if closed and not pockets:
+    """Chains of a polyline, split at its pockets; with only one, also at a point on a straight edge."""
+    n, found = len(points), pockets(points, closed)
+    if closed and not found:
         return [Chain([*range(n), 0], False, False)]
-    if closed:
-        ends = [*pockets, pockets[0] + n]
-        return [Chain([k % n for k in range(a, b + 1)], True, True) for a, b in pairwise(ends)]
-    ends = [0, *pockets, n - 1]
-    last = len(ends) - 2
-    return [Chain(list(range(a, b + 1)), k > 0, k < last) for k, (a, b) in enumerate(pairwise(ends))]
+    if closed and len(found) == 1:
+        found += [int(k) for k in np.flatnonzero(np.abs(turns(points, closed)) <= STRAIGHT)[:1]]
+    inner = set(pockets(points, closed))
+    ends = sorted(found)
+    ends = [*ends, ends[0] + n] if closed else [0, *ends, n - 1]
+    return [Chain([k % n for k in range(a, b + 1)], a % n in inner, b % n in inner) for a, b in pairwise(ends)]
 
 
 def convex_corners(points: Array, closed: bool) -> list[int]:
@@ -123,3 +143,20 @@ def _behind(points: Array, a: int, b: int, walls: list[tuple[int, int]]) -> list
                 y = float(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
                 found += [y] if y > STRAIGHT * length else []
     return found
+
+
+def pocket_radius(points: Array, closed: bool, k: int) -> float:
+    """Half of the distance from pocket k to the nearest edge that does not end in it.
+
+    A body that moves into a pocket passes below the ends of both its edges at once: within this distance, where there
+    is nothing else, each edge goes on.
+    """
+    n = len(points)
+    size = float(np.ptp(points, axis=0).max())
+    distances = [LARGE * size]
+    for p, q in [(i, (i + 1) % n) for i in range(n if closed else n - 1)]:
+        if k not in (p, q):
+            edge = points[q] - points[p]
+            u = np.clip((points[k] - points[p]) @ edge / (edge @ edge), 0.0, 1.0)
+            distances.append(float(np.linalg.norm(points[k] - points[p] - u * edge)))
+    return 0.5 * min(distances)

@@ -179,7 +179,8 @@ class Plane:
 
     def flat(self, points: Array) -> Array:
         """Coordinates (n, 2) in the plane; counter-clockwise seen against the normal."""
-        return points @ np.array([self.x, self.y]).T
+        found: Array = points @ np.array([self.x, self.y]).T
+        return found
 
     # ----------------------------------------------------------------------------- numbers of each profile
 

@@ -7,10 +7,8 @@ ordinary constraint, whose multiplier pushes the gap open. Each type says of eac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from loopdyn.constraints.base import Constraint
-from loopdyn.constraints.driver import Driver
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
 
@@ -35,15 +33,18 @@ class Side:
         Label of the joint coordinate that the side bounds, if it bounds one ...
     bound : number
         ... and its value there.
+    section : str
+        Section of a mechanism to which the row belongs.
     """
 
     element: str
     name: str
     sign: int
-    row: Constraint | Driver
+    row: Spec
     restitution: float | str
     coordinate: str | None = None
     bound: float | str = 0.0
+    section: Literal["constraints", "drivers"] = "constraints"
 
 
 class OneSided(Spec):

@@ -88,6 +88,7 @@ class Stop(OneSided):
                 restitution,
                 self.joint,
                 x,
+                "constraints" if self.joint is None else "drivers",
             )
             for key, x in given
         ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-from loopdyn.constraints.driver import Driver
 from loopdyn.contacts.base import Side
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.system.builder import build
@@ -33,8 +31,7 @@ def _resolved(m: Mechanism) -> tuple[Side, ...]:
 def add_rows(m: Mechanism, sides: Iterable[Side]) -> None:
     """Add the rows of closed sides to a mechanism."""
     for side in sides:
-        target: dict[str, Any] = m.drivers if isinstance(side.row, Driver) else m.constraints
-        target[side.name] = side.row
+        getattr(m, side.section)[side.name] = side.row
 
 
 def all_closed(system: System) -> System:
