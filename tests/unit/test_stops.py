@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import loopdyn as ld
-from loopdyn.contacts import Stop
+from loopdyn.contacts import SphereOnPlane, Stop
 from loopdyn.loops.complementarity import solve_lcp
 
 G = 9.81
@@ -449,3 +449,28 @@ def test_steps_of_a_simulation_and_rollouts_are_those_of_runs():
     np.testing.assert_allclose([e.t for e in stepped.events], [e.t for e in run.events], atol=1e-12)
     samples = ld.rollout(system, states=[system.state(q={"z": 1.0})], t_span=(0, end), progress=False)
     assert samples["q"].values[0, -1, 0] == pytest.approx(run.path.q[-1, 0], abs=1e-12)
+
+
+# ----------------------------------------------------------------------------------------- redundant contacts
+
+
+def test_a_table_drops_onto_four_feet_and_rests():
+    """Four points that hold three freedoms: the weight is known, its distribution is marked as one of many."""
+    m = ld.Mechanism("table", gravity=DOWN)
+    m.add_body("top", ld.Inertia.box(mass=10.0, size=(1.0, 0.6, 0.1), at=(0, 0, 0.5)))
+    m.add_joint("F", ld.Free(), "ground", "top", at=(0, 0, 0.5))
+    feet = [(0.5, 0.3), (-0.5, 0.3), (-0.5, -0.3), (0.5, -0.3)]
+    for k, (x, y) in enumerate(feet):
+        foot = SphereOnPlane("ground", "top", through=(0, 0, 0), outward=Z, center=(x, y, 0), restitution=0.5)
+        m.add_contact(f"foot{k}", foot)
+    system = m.compile()
+    run = ld.simulate(system, system.state(q={"F.pz": 0.2}), (0, 2.0), t_eval=[0.0, 1.0, 2.0], progress=False)
+    fall = np.sqrt(2 * 0.2 / G)
+    np.testing.assert_allclose(times(run, "impact")[:3], fall * np.array([1.0, 2.0, 2.5]), rtol=1e-9)
+    assert times(run, "contact") == pytest.approx([3 * fall] * 4, abs=1e-9)  # sqrt(2 h/g) (1 + e)/(1 - e)
+    force = np.array([run[f"foot{k}.force"].values[-1] for k in range(4)])
+    assert (force > -1e-9).all()
+    assert force.sum() == pytest.approx(10.0 * G, rel=1e-12)
+    np.testing.assert_allclose(force @ np.array(feet), 0.0, atol=1e-9)  # no moment about the mass centre
+    assert run["foot0.force"].attrs["indeterminate"]
+    assert run.energy_error < 1e-10
