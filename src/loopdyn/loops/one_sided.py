@@ -265,9 +265,10 @@ class ContactState:
         self._check_held(hit)
         r, impulse = self.rate.copy(), np.zeros(len(self.sides))
         for _ in range(MOST_IMPACTS):
-            k = min(found, key=lambda n: r[n] / self.unit[n])
-            if r[k] >= -slow[k]:
+            closing = [k for k in found if r[k] < -slow[k]]
+            if not closing:
                 return self._struck(impulse, hit)
+            k = min(closing, key=lambda n: r[n] / self.unit[n])
             if k not in hit:
                 hit.append(k)
             push = -(1.0 + float(self.sides[k].restitution)) * r[k] / self.A[k, k]
