@@ -7,7 +7,7 @@ ordinary constraint, whose multiplier pushes the gap open. Each type says of eac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from loopdyn.forces.base import Places
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
@@ -40,7 +40,7 @@ class Side:
     element: str
     name: str
     sign: int
-    row: Spec
+    row: Any  # a Constraint or Driver
     restitution: float | str
     coordinate: str | None = None
     bound: float | str = 0.0
