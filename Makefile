@@ -65,6 +65,7 @@ test-all: develop  ## Run all tests, the long sweeps included
 	$(PIP_INSTALL) '.[dev,sweeps]'
 	$(ONE_THREAD) $(PY) -m pytest --doctest-modules -n $(JOBS) tests src/loopdyn
 	$(MAKE) test-jit-off
+	$(MAKE) test-minimum
 
 test-jit-off: develop  ## Run the tests of small models once more as plain Python
 	$(ONE_THREAD) NUMBA_DISABLE_JIT=1 $(PY) -m pytest -n $(JOBS) -m jit_off tests
@@ -92,6 +93,7 @@ bench: develop  ## Time trees and closed loops beside other engines
 	$(PY) benchmarks/rcr.py
 	$(PY) benchmarks/simulate.py
 	$(PY) benchmarks/auto.py
+	$(PY) benchmarks/linearize.py
 
 kernels: install  ## Build the wheel of compiled kernels, loopdyn-kernels, in dist
 	rm -rf build/kernels
@@ -103,12 +105,14 @@ wheels: develop  ## Build the wheel and the source distribution of loopdyn in di
 	$(VENV)/bin/twine check --strict dist/loopdyn-*
 	$(VENV)/bin/check-wheel-contents dist/loopdyn-*.whl
 
+MINIMUM_TESTS := tests/unit/test_results.py tests/unit/test_model_files.py tests/unit/test_viewer.py
 test-minimum:  ## Run a few tests with the oldest versions of the dependencies, in an environment of its own
 	rm -rf build/minimum
 	$(PYTHON) -m venv build/minimum
 	build/minimum/bin/python -m pip install -qq --disable-pip-version-check uv
-	build/minimum/bin/uv pip install -q --python build/minimum/bin/python --resolution lowest-direct . pytest pytest-timeout hypothesis
-	build/minimum/bin/python -m pytest -q -p no:cacheprovider tests/unit/test_results.py tests/unit/test_model_files.py
+	build/minimum/bin/uv pip install -q --python build/minimum/bin/python --resolution lowest-direct .
+	build/minimum/bin/python -m pip install -qq --disable-pip-version-check pytest pytest-timeout hypothesis jsonschema
+	build/minimum/bin/python -m pytest -q -p no:cacheprovider -W default::DeprecationWarning $(MINIMUM_TESTS)
 
 clean:  ## Remove .venv and everything that was generated
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

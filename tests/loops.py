@@ -125,8 +125,8 @@ def add_loads(m: ld.Mechanism, joint: str) -> ld.Mechanism:
         name = label.replace(".", "_")
         law = "2 + 1.5*cos(t) - 0.4*position - 0.2*speed"
         m.add_motor(f"motor_{name}", label, **({"torque": law} if dimension == "angle" else {"force": law}))
-        m.add_force(ld.forces.JointSpring(joint=label, stiffness=7.0, damping=0.3, rest=0.2), f"spring_{name}")
-        m.add_force(ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.4, transition=0.1), f"friction_{name}")
+        m.add_force(f"spring_{name}", ld.forces.JointSpring(joint=label, stiffness=7.0, damping=0.3, rest=0.2))
+        m.add_force(f"friction_{name}", ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.4, transition=0.1))
     return m
 
 

@@ -2,6 +2,7 @@
 
 from . import constraints as constraints
 from . import contacts as contacts
+from . import designs as designs
 from . import errors as errors
 from . import events as events
 from . import forces as forces
@@ -23,6 +24,7 @@ from .analysis.equilibrium import zero_force as zero_force
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
+from .analysis.linearize import linearize as linearize
 from .analysis.loads import accelerations as accelerations
 from .analysis.loads import reactions as reactions
 from .analysis.measures import measures as measures
@@ -62,14 +64,18 @@ from .model.inertia import Inertia as Inertia
 from .model.measures import Measure as Measure
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism
+from .output.control import to_control as to_control
 from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units
 from .results.run import Run as Run
 from .run.events import Limits as Limits
+from .run.sensitivity import sensitivity as sensitivity
 from .run.simulate import simulate as simulate
 from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
+from .studies.study import study as study
+from .studies.tolerance import tolerance as tolerance
 from .studies.variants import variants as variants
 from .system.system import State as State
 from .system.system import System as System

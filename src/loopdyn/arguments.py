@@ -36,6 +36,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 CHECKED = "__checked__"  # mark of a function whose arguments are checked
 # Functions that pass their options on, and to which.
 FORWARDS = {"variants": "loopdyn.run.simulate:simulate", "report": "loopdyn.run.simulate:simulate"}
+# Names of arguments that were others, by function, and functions whose first arguments were in another order.
+RENAMED = {
+    "drive": {"times": "t_span=(start, stop) and t_eval=values"},
+    "inverse_dynamics": {"times": "t_eval", "start": "near"},
+    "equilibrium": {"start": "near"},
+    "zero_force": {"start": "near"},
+    "preload": {"pose": "state"},
+    "terms": {"near": "angles"},
+}
+REORDERED = {"Mechanism.add_force": "add_force(name, force)", "preload": "preload(system, force, state)"}
 # Names that occur in annotations only; their modules are loaded by the functions that use them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.
@@ -212,6 +222,8 @@ class Expected:
     by_name: Mapping[str, Kind]
     further: Kind | None = None
     options: Kind | None = None
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    reordered: str = ""
     right: set[tuple[type, ...]] = field(default_factory=set)  # types of arguments in order that need no other test
 
     def problem(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
@@ -230,7 +242,8 @@ class Expected:
     def _wrong_kind(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
         for (name, kind), value in zip(self.order, values):
             if not kind.fits(value):
-                return _wrong(name, kind, value)
+                order = f" The order is {self.reordered}." if self.reordered else ""
+                return _wrong(name, kind, value) + order
         for value in values[len(self.order) :]:
             if self.further is None:
                 return f"more than {len(self.order)} arguments have no name. Name them: {_names(self.by_name)}."
@@ -238,6 +251,8 @@ class Expected:
                 return _wrong("an entry", self.further, value)
         for name, value in named.items():
             wanted = self.by_name.get(name) or self.options
+            if wanted is None and name in self.renamed:
+                return f"there is no argument '{name}'. It is {self.renamed[name]} now."
             if wanted is None:
                 return f"there is no argument '{name}'. {nearest(name, self.by_name)}"
             if not wanted.fits(value):
@@ -337,7 +352,9 @@ def _expected(function: Callable[..., Any]) -> Expected:
         keywords = [p.name for p in inspect.signature(to).parameters.values() if p.kind is p.KEYWORD_ONLY]
         by_name = {**{n: k for n, k in _expected(inspect.unwrap(to)).by_name.items() if n in keywords}, **by_name}
         options = None
-    return Expected(tuple(order), by_name, further, options)
+    name = function.__qualname__
+    old, order_now = RENAMED.get(name, {}), REORDERED.get(name, "")
+    return Expected(tuple(order), by_name, further, options, renamed=old, reordered=order_now)
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:

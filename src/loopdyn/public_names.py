@@ -17,6 +17,7 @@ from typing import Any
 NAMESPACES = (
     "constraints",
     "contacts",
+    "designs",
     "errors",
     "events",
     "forces",

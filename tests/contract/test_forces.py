@@ -68,7 +68,7 @@ def arm(*forces: Force, cut: bool = False) -> ld.System:
     m.add_joint("B", ld.Cylindrical(axis=(0.2, 0.3, 1)), "a", "b", at=(0.8, 0.2, 0.1))
     m.add_joint("C", ld.Revolute(axis=(0.5, 0.3, 1)), "b", "c", at=(0.8, 0.2, 0.9))
     for force in forces:
-        m.add_force(force)
+        m.add_force(None, force)
     return m.compile(cuts=["C"] if cut else None)
 
 

@@ -130,7 +130,7 @@ def test_a_part_of_a_model_refuses_unknown_keys_and_wrong_values(name):
 def known(tmp_path_factory):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=1.0)
-    m.add_force(ld.forces.JointSpring(joint="D", stiffness=1.0), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="D", stiffness=1.0))
     system = m.compile()
     state = ld.assemble(system, v={"A": 2.0})
     run = ld.simulate(
@@ -159,13 +159,13 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a coordinate of singular poses": lambda k: ld.singular_poses(k.system, NO_NAME),
     "an input to drive": lambda k: ld.drive(k.system, NO_NAME, (0, 1, 3)),
     "a motion to drive by": lambda k: ld.drive(k.system, "A", WRONG),
-    "times to drive over": lambda k: ld.drive(k.system, "A", "t", times=WRONG),
+    "times to drive over": lambda k: ld.drive(k.system, "A", "t", t_eval=WRONG),
     "an independent coordinate": lambda k: ld.equations(k.system, [NO_NAME]),
     "an input to search over": lambda k: ld.equilibrium(k.system, search={NO_NAME: (0, 1)}),
     "a motor": lambda k: ld.inverse_dynamics(k.system, {"A": "t"}, [0, 0.1], motors=[NO_NAME]),
     "a motion of inverse dynamics": lambda k: ld.inverse_dynamics(k.system, {NO_NAME: "t"}, [0, 0.1]),
     "a motion of inverse dynamics that is none": lambda k: ld.inverse_dynamics(k.system, WRONG, [0, 0.1]),
-    "a spring to preload": lambda k: ld.preload(k.system, k.state, NO_NAME),
+    "a spring to preload": lambda k: ld.preload(k.system, NO_NAME, k.state),
     "a force that vanishes": lambda k: ld.zero_force(k.system, NO_NAME, {"A": (0, 1)}),
     "a joint with a compliance": lambda k: ld.reactions(k.system, k.state, compliance={NO_NAME: 1.0}),
     "a load": lambda k: ld.reactions(k.system, k.state, np.zeros(3), loads={NO_NAME: 1.0}),
@@ -204,7 +204,7 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a direction of a base": lambda k: changed(k, lambda m: m.move_base(no_such_direction="t")),
     "a motion of a base": lambda k: changed(k, lambda m: m.move_base(x=WRONG)),
     "a joint with a spring": lambda k: changed(
-        k, lambda m: m.add_force(ld.forces.JointSpring(joint=NO_NAME, stiffness=1.0))
+        k, lambda m: m.add_force(None, ld.forces.JointSpring(joint=NO_NAME, stiffness=1.0))
     ),
     "a body that is none": lambda k: changed(k, lambda m: m.bodies.update(X=WRONG)),
     "gravity": lambda k: setattr(k.m, "gravity", NO_NAME),

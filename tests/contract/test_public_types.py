@@ -25,6 +25,7 @@ FOREIGN |= {
     "networkx",
     "sympy",
     "bool_",
+    "complex128",
     "int64",
     "intp",
     "Sequence",

@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,16 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+def save_files(page: Path, folder: Path) -> None:
+    """Write the model files that a page asks its reader to save."""
+    for name, text in re.findall(r"Save it as `(\S+)`:\n\n```yaml\n(.*?)^```", page.read_text(), re.M | re.S):
+        (folder / name).write_text(text)
+
+
 @pytest.mark.parametrize("page", cases((TUTORIAL,)))
 def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    save_files(page, tmp_path)
     names: dict = {}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
@@ -44,10 +52,11 @@ def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("page", cases(OWN_TESTS))
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    save_files(page, tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for block in blocks(page, "sh"):
         for line in block.splitlines():
-            program, *arguments = line.split()
+            program, *arguments = shlex.split(line)
             assert program == "loopdyn"
             result = CliRunner().invoke(app, arguments)
             assert result.exit_code == 0, result.output

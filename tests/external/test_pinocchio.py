@@ -279,21 +279,25 @@ def add_forces(m, rng):
     """Forces whose points and axes are in the world at the reference pose."""
     a, b, c = (list(m.bodies) * 3)[:3]
     points = {"point1": tuple(rng.normal(size=3)), "point2": tuple(rng.normal(size=3))}
-    m.add_force(ld.forces.SpringDamper(body1="ground", body2=a, stiffness=30.0, damping=2.0, **points))
-    m.add_force(ld.forces.Actuator(body1=b, body2="ground", force="2 + sin(t) - 0.4*length - 0.2*speed", **points))
+    m.add_force(None, ld.forces.SpringDamper(body1="ground", body2=a, stiffness=30.0, damping=2.0, **points))
+    m.add_force(
+        None, ld.forces.Actuator(body1=b, body2="ground", force="2 + sin(t) - 0.4*length - 0.2*speed", **points)
+    )
     three = rng.uniform(1, 10, (4, 3)).tolist()
     keys = ("stiffness", "damping", "angular_stiffness", "angular_damping")
     turn = ld.joints.Rotation(rpy=tuple(rng.normal(size=3)))
     m.add_force(
+        None,
         ld.forces.Bushing(
             body1=c, body2="ground", at=tuple(rng.normal(size=3)), rotation=turn, **dict(zip(keys, three, strict=True))
-        )
+        ),
     )
     for axes in ("body", "world"):
         m.add_force(
+            None,
             ld.forces.AppliedForce(
                 body=b, at=tuple(rng.normal(size=3)), force=(1, "cos(t)", 2), torque=(0.5, -1, "t"), axes=axes
-            )
+            ),
         )
 
 
@@ -561,9 +565,9 @@ def test_cut_joints_carry_the_same_motion_and_loads_as_in_the_tree(kind, seed):
             angle = suffix.startswith("w") if not scalar else joint.dimensions[joint.speeds.index(suffix)] == "angle"
             law = "0.7 - 0.3*speed + 0.2*t" + (" + 0.4*position" if scalar else "")
             m.add_motor(f"motor {label}".replace(".", " "), label, **{"torque" if angle else "force": law})
-            m.add_force(ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.2, transition=0.5))
+            m.add_force(None, ld.forces.JointFriction(joint=label, viscous=0.3, coulomb=0.2, transition=0.5))
             if scalar:
-                m.add_force(ld.forces.JointSpring(joint=label, stiffness=3.0, damping=0.2, rest=0.4))
+                m.add_force(None, ld.forces.JointSpring(joint=label, stiffness=3.0, damping=0.2, rest=0.4))
     tree, free = m.compile(), m.compile(cuts="all")
     state = random_state(tree, rng)
     assert_same_dynamics(Twin(m, tree), state, f"seed {seed}")

@@ -332,19 +332,19 @@ def distance(s):
 
 
 def spring_damper(s):
-    s.mechanism.add_force(ld.forces.SpringDamper(stiffness=40.0, damping=3.0, length=0.6, **ENDS))
+    s.mechanism.add_force(None, ld.forces.SpringDamper(stiffness=40.0, damping=3.0, length=0.6, **ENDS))
     length, rate = distance(s)
     s.V += 40.0 * (length - 0.6) ** 2 / 2
     s.P += 3.0 * rate**2 / 2
 
 
 def spring_of_its_length_as_drawn(s):
-    s.mechanism.add_force(ld.forces.SpringDamper(stiffness=40.0, **ENDS))
+    s.mechanism.add_force(None, ld.forces.SpringDamper(stiffness=40.0, **ENDS))
     s.V += 40.0 * (distance(s)[0] - np.linalg.norm(np.subtract(P1, P2))) ** 2 / 2
 
 
 def actuator(s):
-    s.mechanism.add_force(ld.forces.Actuator(force="5*cos(t) - 2*length - 0.5*speed", **ENDS))
+    s.mechanism.add_force(None, ld.forces.Actuator(force="5*cos(t) - 2*length - 0.5*speed", **ENDS))
     length, rate = distance(s)
     force = 5 * sp.cos(TIME) - 2 * length - rate / 2
     for c, u in zip(s.c, s.u, strict=True):
@@ -353,14 +353,14 @@ def actuator(s):
 
 def joint_springs(s):
     for k, (c, u) in enumerate(zip(s.c, s.u, strict=True)):
-        s.mechanism.add_force(ld.forces.JointSpring(joint=f"J{k}", stiffness=7.0 + k, damping=0.4, rest=0.3))
+        s.mechanism.add_force(None, ld.forces.JointSpring(joint=f"J{k}", stiffness=7.0 + k, damping=0.4, rest=0.3))
         s.V += (7.0 + k) * (c - 0.3) ** 2 / 2
         s.P += 0.4 * u**2 / 2
 
 
 def joint_friction(s):
     for k, u in enumerate(s.u):
-        s.mechanism.add_force(ld.forces.JointFriction(joint=f"J{k}", viscous=0.6, coulomb=0.8, transition=0.5))
+        s.mechanism.add_force(None, ld.forces.JointFriction(joint=f"J{k}", viscous=0.6, coulomb=0.8, transition=0.5))
         s.P += 0.6 * u**2 / 2 + 0.8 * 0.5 * sp.log(sp.cosh(u / 0.5))
 
 
@@ -377,6 +377,7 @@ def bushing(s, body1="ground", body2="body1"):
     linear, damping, angular_damping = (30.0, 20.0, 10.0), (1.0, 2.0, 3.0), (0.3, 0.2, 0.1)
     turned = ld.joints.Rotation(axis=A1, angle=0.9)
     s.mechanism.add_force(
+        None,
         ld.forces.Bushing(
             body1=body1,
             body2=body2,
@@ -386,7 +387,7 @@ def bushing(s, body1="ground", body2="body1"):
             damping=damping,
             angular_stiffness=(4.0, 4.0, 4.0),
             angular_damping=angular_damping,
-        )
+        ),
     )
     axes = s.place[body1][:3, :3] * turn(unit(A1), sp.Float(0.9))
     R = s.place[body1][:3, :3].T * s.place[body2][:3, :3]
@@ -403,13 +404,15 @@ def bushing_the_other_way(s):
 
 
 def applied_in_world_axes(s):
-    s.mechanism.add_force(ld.forces.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1)))
+    s.mechanism.add_force(
+        None, ld.forces.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1))
+    )
     s.push("body1", P2, (1, 4 * sp.sin(TIME), -2), (TIME, 0.5, -1))
 
 
 def applied_in_body_axes(s):
     s.mechanism.add_force(
-        ld.forces.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1), axes="body")
+        None, ld.forces.AppliedForce(body="body1", at=P2, force=(1, "4*sin(t)", -2), torque=("t", 0.5, -1), axes="body")
     )
     R = s.place["body1"][:3, :3]
     s.push("body1", P2, R * sp.Matrix([1, 4 * sp.sin(TIME), -2]), R * sp.Matrix([TIME, 0.5, -1]))

@@ -95,7 +95,7 @@ def two_bodies(kind: str) -> tuple[ld.System, ld.State]:
     spring = ld.forces.SpringDamper(
         body1="ground", body2="two", point1=(1, 1, 1), point2=(0.6, 0.5, 0.3), stiffness=20.0, damping=1.0, length=0.4
     )
-    m.add_force(spring)
+    m.add_force(None, spring)
     if kind == "prismatic":
         m.add_motor("push", "B", force="2 - 3*position")
     tree = m.compile()

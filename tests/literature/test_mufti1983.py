@@ -622,10 +622,10 @@ def mechanism(R, r, joints=BALL, torque_on_1=(0, 0, 0)):
             mass=MASS[i], com=(0, 0, 0), inertia=INERTIA[i], axes="body", pose=frame(r[i], R[i])
         )
         m.add_force(
+            f"load{i + 1}",
             ld.forces.AppliedForce(
                 body=f"b{i + 1}", at=vector(r[i]), force=vector(DATA["F_extra"][i]), torque=vector(torque[i])
             ),
-            name=f"load{i + 1}",
         )
     for j, (plus, minus) in enumerate(ARCS):
         spec = joint_of(joints[j]) if joints[j] else ld.Prismatic(axis=vector(E4["axis_in_body2"]))
@@ -807,9 +807,9 @@ def test_f1_as_a_mechanism():
         m.add_joint(f"h{i}", ld.Revolute(axis=(0, 0, 1)), f"b{i}" if i else "ground", f"b{i + 1}", at=vector(at))
         at = at + R @ [length, 0, 0]
         if i == 1:
-            m.add_force(ld.forces.AppliedForce(body="b2", at=vector(centre), force=(0, 0, 3)), name="push")
+            m.add_force("push", ld.forces.AppliedForce(body="b2", at=vector(centre), force=(0, 0, 3)))
         if i == 2:
-            m.add_force(ld.forces.AppliedForce(body="b3", at=vector(centre), torque=(0.5, -0.2, 0)), name="twist")
+            m.add_force("twist", ld.forces.AppliedForce(body="b3", at=vector(centre), torque=(0.5, -0.2, 0)))
     m.add_joint("h3", ld.Revolute(axis=(0, 0, 1)), "b3", "ground", at=(four["L"][0], 0, 0))
     system = m.compile(cuts=["h3"])
     state = system.state(v={f"h{i}": -four["qd"][i] for i in range(3)})

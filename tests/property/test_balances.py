@@ -224,8 +224,8 @@ def test_energy_of_a_double_pendulum_with_a_spring_is_conserved_over_a_run():
     two = m.add_body("two", ld.Inertia(0.7, (1.4, 0, 0), np.diag([0.02, 0.07, 0.08])))
     m.add_joint("A", ld.Universal(axis1=(0, 0, 1), axis2=(0, 1, 0)), m.ground, one, at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0.2, 1)), one, two, at=(1, 0, 0))
-    m.add_force(ld.forces.SpringDamper(m.ground, two, (0.3, 1.0, 0.2), (1.5, 0, 0), stiffness=12.0, length=0.4))
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=2.0, rest=0.3))
+    m.add_force(None, ld.forces.SpringDamper(m.ground, two, (0.3, 1.0, 0.2), (1.5, 0, 0), stiffness=12.0, length=0.4))
+    m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=2.0, rest=0.3))
     system = m.compile()
 
     def total(y: np.ndarray) -> float:
@@ -260,22 +260,23 @@ def add_internal_forces(m: ld.Mechanism, rng: np.random.Generator) -> None:
     def points() -> dict[str, list[float]]:
         return {key: rng.normal(size=3).tolist() for key in ("point1", "point2")}
 
-    m.add_force(ld.forces.SpringDamper(**two(), **points(), stiffness=30.0, damping=2.0, length=0.3))
-    m.add_force(ld.forces.Actuator(**two(), **points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
+    m.add_force(None, ld.forces.SpringDamper(**two(), **points(), stiffness=30.0, damping=2.0, length=0.3))
+    m.add_force(None, ld.forces.Actuator(**two(), **points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
     stiff = {k: rng.uniform(1, 5, 3) for k in ("stiffness", "damping", "angular_stiffness", "angular_damping")}
     m.add_force(
+        None,
         ld.forces.Bushing(
             **two(), at=rng.normal(size=3), rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.4), **stiff
-        )
+        ),
     )
     for name, spec in m.joints.items():
         for label, suffix in zip(spec.labels(name)[1], spec.speeds, strict=True):
             turning = suffix.startswith("w") or dict(zip(spec.coordinates, spec.dimensions)).get(suffix) == "angle"
-            m.add_force(ld.forces.JointFriction(joint=label, viscous=0.1, coulomb=0.3, transition=0.2))
+            m.add_force(None, ld.forces.JointFriction(joint=label, viscous=0.1, coulomb=0.3, transition=0.2))
             law = {"torque" if turning else "force": "2*sin(t) - speed"}
             m.add_motor(f"drive {label.replace('.', ' ')}", label, **law)
             if len(spec.speeds) == len(spec.coordinates):
-                m.add_force(ld.forces.JointSpring(joint=label, stiffness=4.0, damping=0.2, rest=0.3))
+                m.add_force(None, ld.forces.JointSpring(joint=label, stiffness=4.0, damping=0.2, rest=0.3))
 
 
 def check_momentum(m: ld.Mechanism, system: ld.System, state: ld.State, a: np.ndarray) -> None:
@@ -324,7 +325,7 @@ def test_a_floating_body_alone_obeys_the_equations_of_newton_and_euler():
     I = np.diag([0.3, 0.5, 0.6])
     m = ld.Mechanism("body", gravity=(1.0, -2.0, 3.0))
     m.add_body("b", ld.Inertia(2.0, (0, 0, 0), I))
-    m.add_force(ld.forces.AppliedForce(body="b", force=(1, 2, 3), torque=(-1, 0.5, 2), at=(0, 0, 0), axes="body"))
+    m.add_force(None, ld.forces.AppliedForce(body="b", force=(1, 2, 3), torque=(-1, 0.5, 2), at=(0, 0, 0), axes="body"))
     system = m.compile()
     state = random_state(system, rng)
     w, u = state.v[:3], state.v[3:]

@@ -62,7 +62,7 @@ def test_whatever_the_numbers_a_run_conserves_energy_and_closes_or_says_why_it_d
     speed = (0.0, 1.0, 10.0 ** rng.uniform(0, 5))[seed % 3]
     if seed % 5 == 0:
         m.add_force(
-            ld.forces.JointSpring(joint="A", stiffness=10.0 ** rng.uniform(0, 9) * float(masses.max()) * size**2)
+            None, ld.forces.JointSpring(joint="A", stiffness=10.0 ** rng.uniform(0, 9) * float(masses.max()) * size**2)
         )
     end = min(1.0, 20.0 / max(speed, 1.0), 3.0 * np.sqrt(size))
     with warnings.catch_warnings(record=True) as given:

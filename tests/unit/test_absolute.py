@@ -147,7 +147,7 @@ def test_constraints_and_drivers(name):
 
 def test_loads_on_joints_count_beyond_half_a_turn():
     m = turned(ld.library.four_bar())
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=3.0, rest=0.1))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=3.0, rest=0.1))
     system, state = moving(m)
     k = system.coordinates.index("A")
     q = state.q.copy()
@@ -161,7 +161,7 @@ def test_user_forces():
     def push(t, q, v, tau):
         tau[0] += 2.0 - 0.1 * v[0]
 
-    m.add_force(ld.forces.UserForce(function=push), name="push")
+    m.add_force("push", ld.forces.UserForce(function=push))
     system, state = moving(m)
     assert errors(system, state, *all_exact()).max() < AGREE
 

@@ -189,7 +189,7 @@ def test_a_tendon_over_two_joints_by_hand():
     for name, inertia in (("a", 0.2), ("b", 0.5)):
         m.add_body(name, ld.Inertia(1.0, (0, 0, 0), inertia * np.eye(3)))
         m.add_joint(name.upper(), ld.Revolute(axis=(0, 0, 1)), m.ground, name, at=(0, 0, 0))
-    m.add_force(ld.forces.JointTendon(terms={"A": 2.0, "B": -1.0}, force="5 - 4*length - 2*speed"), "t")
+    m.add_force("t", ld.forces.JointTendon(terms={"A": 2.0, "B": -1.0}, force="5 - 4*length - 2*speed"))
     system = m.compile()
     state = system.state(q={"A": 0.5, "B": 1.5}, v={"A": 1.0, "B": 3.0})  # length -0.5, speed -1
     force = 5.0 + 2.0 + 2.0
@@ -202,11 +202,11 @@ def test_a_tendon_over_two_joints_by_hand():
 def test_a_constant_tendon_over_two_pins_of_a_four_bar_is_two_motors(cut):
     """Force 3 on 2 A - B: torques 6 on A and -3 on B. The forces around it read pins in the tree and the cut one."""
     tendon, motors = ld.library.four_bar(), ld.library.four_bar()
-    tendon.add_force(ld.forces.JointTendon(terms={"A": 2.0, "B": -1.0}, force=3.0), "t")
-    motors.add_force(ld.forces.Motor(joint="A", torque=6.0), "a")
-    motors.add_force(ld.forces.Motor(joint="B", torque=-3.0), "b")
+    tendon.add_force("t", ld.forces.JointTendon(terms={"A": 2.0, "B": -1.0}, force=3.0))
+    motors.add_force("a", ld.forces.Motor(joint="A", torque=6.0))
+    motors.add_force("b", ld.forces.Motor(joint="B", torque=-3.0))
     for m in (tendon, motors):
-        m.add_force(ld.forces.JointSpring(joint="C", stiffness=20.0, rest=0.5), "spring")
+        m.add_force("spring", ld.forces.JointSpring(joint="C", stiffness=20.0, rest=0.5))
     expected = ld.assemble(motors.compile(cuts=[cut]))
     system, other = tendon.compile(cuts=[cut]), motors.compile(cuts=[cut])
     assert ld.mobility(system, expected).dof == 1

@@ -472,7 +472,7 @@ def test_passages_do_not_depend_on_units_of_length_and_mass(scale):
 def test_friction_and_a_motor_do_not_disturb_a_passage():
     m, points = linkage(CONTRA, 1.0, -1)
     m.add_motor("motor", "A", "2 - 0.1*speed")
-    m.add_force(ld.forces.JointFriction("D", viscous=0.05, name="friction"))
+    m.add_force(None, ld.forces.JointFriction("D", viscous=0.05, name="friction"))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system, v={"A": -5.0}), (0, 2), progress=False)
     assert run.status == "finished", run.message
@@ -514,7 +514,7 @@ def test_in_generic_orientation_with_friction_and_a_motor(name):
         m = getattr(ld.library, name)()
         first = next(iter(m.joints))
         m.add_motor("motor", first, "0.3")
-        m.add_force(ld.forces.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
+        m.add_force(None, ld.forces.JointFriction(list(m.joints)[1], viscous=0.02, name="friction"))
         system = turn(m).compile()
         run = ld.simulate(system, ld.assemble(system), (0, 1), t_eval=[0, 0.5, 1], progress=False)
         assert run.status == "finished", run.message
@@ -699,7 +699,7 @@ def test_a_model_with_python_functions_does_not_start_in_a_singular_pose():
     """It is run by `partition`, which does not go through."""
     _, state = flat("contra")
     m, _ = linkage(CONTRA, 0.0, 1)
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None), "none")
+    m.add_force("none", ld.forces.UserForce(function=lambda t, q, v, out: None))
     with pytest.raises(ld.errors.SingularityError):
         ld.simulate(m.compile(), state, (0, 0.3), progress=False)
 
@@ -739,7 +739,7 @@ def parallelogram(change=lambda m: None):
 def test_a_mechanism_that_comes_to_rest_in_a_singular_pose_stays_on_its_branch_or_stops_with_a_reason(damping):
     """A spring pulls it there: x'' = (-20 x - c x') / (1/3) for the crank, x from the pose."""
     spring = ld.forces.JointSpring(joint="A", stiffness=20.0, damping=damping, rest=-0.5 * np.pi, name="spring")
-    system = parallelogram(lambda m: m.add_force(spring))
+    system = parallelogram(lambda m: m.add_force(None, spring))
     run = ld.simulate(system, ld.assemble(system, v={"A": 0.0}), (0, 3), progress=False)
     assert run.status == "finished" or "near a singular pose" in run.message
     assert run.path.t[-1] > 1.0
@@ -782,7 +782,7 @@ def test_large_but_finite_forces_beside_a_pose_that_is_nearly_singular_are_kept(
 
 def test_a_force_that_jumps_inside_a_passage_leaves_it_a_passage():
     motor = ld.forces.Motor(joint="A", torque="-2 if t < 0.25 else 2", name="motor")
-    system = parallelogram(lambda m: m.add_force(motor))
+    system = parallelogram(lambda m: m.add_force(None, motor))
     run = ld.simulate(system, ld.assemble(system, v={"A": -2 * np.pi}), (0, 0.5), progress=False)
     assert run.status == "finished", run.message
     (passage,) = run.passages

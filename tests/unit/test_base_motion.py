@@ -239,7 +239,7 @@ def test_generalised_forces_on_a_moving_base_follow_from_newton_and_euler():
 def test_damper_to_a_moving_base_feels_the_velocity_of_the_base():
     m = ld.Mechanism("damper")
     m.add_body("b", ld.Inertia(2.0, (0, 0, 0), np.eye(3)))
-    m.add_force(ld.forces.SpringDamper(m.ground, "b", (0, 0, 0), (1, 0, 0), damping=3.0))
+    m.add_force(None, ld.forces.SpringDamper(m.ground, "b", (0, 0, 0), (1, 0, 0), damping=3.0))
     m.move_base(x="0.5*t")
     system = m.compile()
     # the free joint stands on the ground: give the body the opposite speed, so that it is at rest

@@ -248,9 +248,9 @@ def test_reactions_with_the_load_of_a_motor_that_the_model_does_not_have():
 def test_a_weight_of_nothing_changes_nothing_and_motors_that_are_too_many_must_be_named():
     """A slider-crank with a motor at the crank and a gas force, a motor too, at the slider."""
     m = ld.library.slider_crank()
-    m.add_force(ld.forces.Motor(joint="A", torque=3.0), "drive")
+    m.add_force("drive", ld.forces.Motor(joint="A", torque=3.0))
     slide = next(name for name, joint in m.joints.items() if joint.type == "prismatic")
-    m.add_force(ld.forces.Motor(joint=slide, force=-200.0), "gas")
+    m.add_force("gas", ld.forces.Motor(joint=slide, force=-200.0))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0.0, 0.1), progress=False)
     with pytest.raises(ld.LoopdynError, match="are redundant"):

@@ -203,7 +203,7 @@ def test_a_folder_of_another_simulation_is_refused(tmp_path):
 
 def run_with_force(folder: Path, function) -> ld.Run:
     m = ld.library.pendulum()
-    m.add_force(ld.forces.UserForce(function=function), name="push")
+    m.add_force("push", ld.forces.UserForce(function=function))
     system = m.compile()
     return ld.simulate(system, system.state(), (0, 0.1), t_eval=[0, 0.1], progress=False, checkpoint=folder)
 

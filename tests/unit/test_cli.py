@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 import loopdyn as ld
 from loopdyn.analysis.comparing import every_formulation
 from loopdyn.app.bench import PROBLEMS
-from loopdyn.app.cli import app, conversion, options
+from loopdyn.app.cli import app, models, options
 from loopdyn.formulations import registry as formulations
 from loopdyn.integrators import registry as integrators
 from loopdyn.integrators.drift import DRIFTS
@@ -530,10 +531,17 @@ start: {v: {A: 90}}
 
 
 def test_a_tolerance_on_the_command_line_is_in_units_of_the_file():
-    """0.5 mm are 5e-4 m."""
-    units = {"length": "mm", "angle": "deg", "torque": "N*mm", "force": "kN"}
-    m = ld.Mechanism("arm", units=units)
-    assert conversion.tolerance_in_si(m, None, 0.5) == (0.0, pytest.approx(5e-4, rel=1e-15))
+    """A rod of 100 mm too long by 0.01 mm closes within 0.02 mm, not within 0.002 mm."""
+    m = ld.Mechanism("frame", units={"length": "mm", "angle": "deg", "mass": "g"})
+    m.add_body("slider", ld.Inertia.point(mass=1, at=(0, 0, 0)))
+    m.add_joint("A", ld.Prismatic(axis=(1, 0, 0)), m.ground, "slider", at=(0, 0, 0))
+    for name, length in (("rod", 100.0), ("other", 100.01)):
+        m.add_constraint(name, ld.constraints.Distance(body1="ground", body2="slider", point1=(-100, 0, 0),
+                                                      point2=(0, 0, 0), length=length))  # fmt: skip
+    system = m.compile()
+    for allowed, closes in ((0.02, True), (0.002, False)):
+        with pytest.raises(ld.errors.AssemblyError) if not closes else nullcontext():
+            models.tolerated_start(system, None, allowed)
 
 
 def test_the_shell_completes_choices_and_model_files(tmp_path, monkeypatch):

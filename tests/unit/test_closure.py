@@ -404,7 +404,7 @@ def test_a_prepared_solver_takes_another_set_where_that_of_the_call_before_is_si
 
 def test_functions_in_python_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
+    m.add_force(None, ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
     assert "Python" in (ld.Closure().supports(m.compile()) or "")
 
 

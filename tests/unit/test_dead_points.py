@@ -83,7 +83,7 @@ def test_of_two_drivers_the_one_at_its_dead_point_is_named():
 def test_a_run_that_fails_for_another_reason_blames_no_driver():
     """A force that becomes NaN; the driver is far from its dead points."""
     m = four_bar("0.1*t")
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)), "broken")
+    m.add_force("broken", ld.forces.UserForce(function=lambda t, q, v, tau: tau.fill(np.nan if t > 0.01 else 0.0)))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 0.05), formulation="partition", rtol=1e-5, progress=False)
     assert run.status == "failed"
@@ -94,7 +94,7 @@ def test_a_run_that_fails_for_another_reason_blames_no_driver():
 def test_a_drive_that_a_driver_of_the_model_ends_names_it_and_not_the_input():
     dead = folded()
     m = four_bar_and_wheel()
-    found = ld.drive(m.compile(), {"W": "2*t"}, times=(0, 1.2))
+    found = ld.drive(m.compile(), {"W": "2*t"}, t_span=(0, 1.2))
     assert found.status == "stopped"
     assert found.limit.kind == "dead point"
     assert found.limit.value == pytest.approx(dead, abs=1e-9)  # a root that drive finds to rounding
@@ -106,8 +106,8 @@ def test_a_drive_that_a_driver_of_the_model_ends_names_it_and_not_the_input():
 def test_inverse_dynamics_names_what_is_at_a_dead_point():
     times = np.linspace(0.9, 1.0, 11)  # the dead point is at 0.922
     with pytest.raises(ld.errors.AssemblyError, match=r"beyond t = 0.92.* driver 'servo' is at a dead point"):
-        ld.inverse_dynamics(four_bar_and_wheel().compile(), {"W": "t"}, times=times)
+        ld.inverse_dynamics(four_bar_and_wheel().compile(), {"W": "t"}, t_eval=times)
     m = four_bar("t")
     del m.drivers["servo"]
     with pytest.raises(ld.errors.AssemblyError, match=r"beyond t = 0.92.* the motion of 'D' is at a dead point"):
-        ld.inverse_dynamics(m.compile(), {"D": "t"}, times=times)
+        ld.inverse_dynamics(m.compile(), {"D": "t"}, t_eval=times)

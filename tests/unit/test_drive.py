@@ -295,7 +295,7 @@ def test_a_motion_in_time_gives_velocities_and_accelerations_in_time():
 
 def test_a_motion_beyond_a_dead_point_stops_in_time():
     system = ld.library.slider_crank().compile()
-    moved = ld.drive(system, "D", "0.1*t", times=(0, 1, 51))
+    moved = ld.drive(system, "D", "0.1*t", t_eval=np.linspace(0, 1, 51))
     reference = 0.15 * cos(0.5) + sqrt(0.45**2 - (0.15 * sin(0.5) - 0.02) ** 2)
     assert moved.limit.kind == "dead point"
     assert moved.limit.value == pytest.approx(10 * (sqrt(0.6**2 - 0.02**2) - reference), abs=1e-10)
@@ -341,7 +341,7 @@ def test_drivers_of_the_model_stand_still_in_a_range_and_move_in_time():
     np.testing.assert_allclose(still.data["q"], same.data["q"], atol=POSITION)
     np.testing.assert_allclose(still.data["v"] / 2, same.data["v"], atol=1e-11)  # over the whole way of 0.5 rad
     np.testing.assert_allclose(still.data["a"] / 4, same.data["a"], atol=1e-11)
-    moving = ld.drive(system, "A", "t", times=(0, 0.5, 11))
+    moving = ld.drive(system, "A", "t", t_eval=np.linspace(0, 0.5, 11))
     both = ld.drive(free, {"A": (0, 0.5, 11), "E": (-0.3, -1.3, 11)})
     np.testing.assert_allclose(moving.data["q"], both.data["q"], atol=POSITION)
     np.testing.assert_allclose(moving.data["v"] / 2, both.data["v"], atol=1e-11)

@@ -26,7 +26,7 @@ def total(run):
 def test_energy_of_a_spring_on_a_cut_joint_is_counted():
     m = pendulum()
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "bob", at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=7.0, rest=0.2))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=7.0, rest=0.2))
     run = run_of(m, cuts=["A"], v={"free:bob.wz": 1.0, "free:bob.vy": 0.0})
     angle = np.arctan2(*run.point("bob", (1, 0, 0))["position"].values[:, 1::-1].T)
     # 1e-9 J of some 5 J: the tolerance of the run
@@ -38,7 +38,7 @@ def test_energy_of_a_bushing_is_counted():
     m = pendulum()
     k, kt = (900.0, 1200.0, 1000.0), (40.0, 50.0, 30.0)
     m.add_force(
-        ld.forces.Bushing(body1="ground", body2="bob", at=(0, 0, 0), stiffness=k, angular_stiffness=kt), "mount"
+        "mount", ld.forces.Bushing(body1="ground", body2="bob", at=(0, 0, 0), stiffness=k, angular_stiffness=kt)
     )
     run = run_of(m)
     d = run.point("bob", (0, 0, 0))["position"].values
@@ -56,7 +56,7 @@ def test_dampers_and_moving_bases_do_not_enter_the_elastic_energy():
     m = pendulum()
     m.move_base(x="0.1*sin(20*t)", rz="0.2*sin(5*t)")
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "bob", at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=7.0, damping=3.0))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=7.0, damping=3.0))
     tree = run_of(m, v={"A": 2.0}, end=0.2)
     expected = 3.5 * tree.path.q[:, tree.system.coordinates.index("A")] ** 2
     np.testing.assert_allclose(tree.elastic_energy, expected, rtol=1e-12, atol=1e-15)
@@ -65,8 +65,8 @@ def test_dampers_and_moving_bases_do_not_enter_the_elastic_energy():
 def test_loads_of_applied_forces_and_of_pure_torques_are_their_sizes():
     m = pendulum()
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "bob", at=(0, 0, 0))
-    m.add_force(ld.forces.AppliedForce(body="bob", force=(3, 4, 0), torque=(0, 0, 1), at=(1, 0, 0)), "push")
-    m.add_force(ld.forces.AppliedForce(body="bob", torque=(0, 0, "2*t"), at=(1, 0, 0)), "turn")
+    m.add_force("push", ld.forces.AppliedForce(body="bob", force=(3, 4, 0), torque=(0, 0, 1), at=(1, 0, 0)))
+    m.add_force("turn", ld.forces.AppliedForce(body="bob", torque=(0, 0, "2*t"), at=(1, 0, 0)))
     run = run_of(m, end=0.1)
     loads = run.data["load"]
     np.testing.assert_allclose(loads.sel(force="push"), 5.0, rtol=1e-12)

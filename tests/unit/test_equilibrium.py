@@ -22,7 +22,7 @@ def pendulum(stiffness: float, rest: float = 0.0, **extra) -> ld.Mechanism:
     m = ld.Mechanism("pendulum", gravity=(0, -G, 0), **extra)
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -1, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness, rest=rest), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=stiffness, rest=rest))
     return m
 
 
@@ -108,7 +108,7 @@ def energy(x: float, k: float, free: float) -> float:
 def sprung(k: float = 60.0, free: float = 0.4) -> ld.Mechanism:
     m, points = linkage(LENGTHS, START, 1, MASSES)
     m.add_force(
-        ld.forces.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free), "spring"
+        "spring", ld.forces.SpringDamper("ground", "rocker", (0.5, -0.5, 0), points[2], stiffness=k, length=free)
     )
     return m
 
@@ -179,7 +179,7 @@ def toggle(k: float = 200.0, half: float = 1.0, bar: float = 1.05) -> ld.Mechani
     m.add_joint("B", pin, "left", "right", at=(half, rise, 0))
     m.add_joint("C", pin, "right", "slider", at=(2 * half, 0, 0))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "slider", at=(2 * half, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="S", stiffness=k), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="S", stiffness=k))
     return m
 
 
@@ -287,9 +287,9 @@ def test_forces_without_energy_are_said_and_friction_is_mentioned():
     m.add_joint("A", pin, m.ground, "one", at=(0, 0, 0))
     m.add_joint("B", pin, "one", "two", at=(1, 0, 0))
     for joint in ("A", "B"):
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=10.0))
-    m.add_force(ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"), "push")
-    m.add_force(ld.forces.JointFriction(joint="A", coulomb=0.1))
+        m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=10.0))
+    m.add_force("push", ld.forces.AppliedForce(body="two", force=(-2, 0, 0), at=(2, 0, 0), axes="body"))
+    m.add_force(None, ld.forces.JointFriction(joint="A", coulomb=0.1))
     found = ld.equilibrium(m.compile())
     assert not found.conservative
     # Ziegler's column: the force P = 2 N along the second rod has the moments -P sin B about A and none about B
@@ -315,7 +315,7 @@ def test_zero_force_positions_of_a_spring():
     with pytest.raises(ld.LoopdynError, match=r"there is no force 'sprong'. Did you mean 'spring'"):
         ld.zero_force(m.compile(), "sprong", {"A": (0.0, 1.0)})
     five = ld.library.five_bar()
-    five.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0), "spring")
+    five.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1.0))
     with pytest.raises(ld.LoopdynError, match="has 2 degrees of freedom"):
         ld.zero_force(five.compile(), "spring", {"A": (0.0, 1.0)})
 
@@ -328,10 +328,10 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(0, -scale, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     stiffness = 4.0 * (1000.0 * np.pi / 180.0 if units else 1.0)  # 4 N m/rad
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=stiffness))
     system = m.compile()
     rad = 180.0 / np.pi if units else 1.0  # in declared units
-    found = ld.preload(system, system.state(q={"A": 0.6 * rad}), "spring")
+    found = ld.preload(system, "spring", system.state(q={"A": 0.6 * rad}))
     assert found.what == "rest"
     assert found.value == pytest.approx((0.6 + G * np.sin(0.6) / 4.0) * rad, rel=1e-9)
     again = found.mechanism.compile()
@@ -340,7 +340,7 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     del other.forces["spring"]
     other.add_motor("motor", "A", torque="17*speed")
     system = other.compile()
-    assert ld.preload(system, system.state(q={"A": 0.6 * rad}), "motor").value == pytest.approx(
+    assert ld.preload(system, "motor", system.state(q={"A": 0.6 * rad})).value == pytest.approx(
         scale * G * np.sin(0.6), rel=1e-9
     )
 
@@ -349,7 +349,7 @@ def test_preload_of_a_spring_between_points_and_where_none_helps():
     m = sprung()
     system = m.compile()
     state = ld.assemble(system, q={"A": 1.0})
-    found = ld.preload(system, state, "spring")
+    found = ld.preload(system, "spring", state)
     # dV/dx = 0: weight = -k (length - free) dlength/dx
     x = START + 1.0
     length = lambda x: np.hypot(*(pose(LENGTHS, x, 1)[2] - [0.5, -0.5]))  # noqa: E731
@@ -360,12 +360,12 @@ def test_preload_of_a_spring_between_points_and_where_none_helps():
     five.add_motor("motor", "A", torque=0.0)
     system = five.compile()
     with pytest.raises(ld.LoopdynError, match="'motor' alone cannot hold 'five_bar'"):
-        ld.preload(system, ld.assemble(system), "motor")
+        ld.preload(system, "motor")
     soft = sprung(k=0.0).compile()
     with pytest.raises(ld.LoopdynError, match="exerts no force along any motion"):
-        ld.preload(soft, ld.assemble(soft), "spring")
+        ld.preload(soft, "spring")
     with pytest.raises(ld.LoopdynError, match="there is no force 'x'"):
-        ld.preload(soft, ld.assemble(soft), "x")
+        ld.preload(soft, "x")
 
 
 @pytest.mark.parametrize(
@@ -422,8 +422,8 @@ def follower_column(load):
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "a", at=(0, 0, 0))
     m.add_joint("B", ld.Revolute(axis=(0, 0, 1)), "a", "b", at=(1, 0, 0))
     for joint in "AB":
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=1.0), f"spring {joint}")
-    m.add_force(ld.forces.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"), "load")
+        m.add_force(f"spring {joint}", ld.forces.JointSpring(joint=joint, stiffness=1.0))
+    m.add_force("load", ld.forces.AppliedForce(body="b", at=(2, 0, 0), force=(-load, 0, 0), axes="body"))
     return m.compile()
 
 

@@ -87,7 +87,7 @@ def acceleration(m: ld.Mechanism, q: float = 0.0, v: float = 0.0, t: float = 0.0
 
 def test_spring_pulls_its_ends_together_by_stiffness_times_stretch():
     m = free_bodies((0, 0, 0), (3, 4, 0))
-    m.add_force(ld.forces.SpringDamper("b1", "b2", (0, 0, 0), (3, 4, 0), stiffness=10.0, length=2.0))
+    m.add_force(None, ld.forces.SpringDamper("b1", "b2", (0, 0, 0), (3, 4, 0), stiffness=10.0, length=2.0))
     found = loads_at_rest(m)
     np.testing.assert_allclose(found["b1"][0], (18, 24, 0), atol=1e-12)  # 10 (5 - 2) N along (0.6, 0.8)
     np.testing.assert_allclose(found["b2"][0], (-18, -24, 0), atol=1e-12)
@@ -97,7 +97,7 @@ def test_spring_pulls_its_ends_together_by_stiffness_times_stretch():
 def test_spring_off_the_centre_turns_the_body_and_damper_acts_on_the_rate_of_length():
     """Points at (0, 1, 0) of b1 and (3, 5, 1) of b2; b2 moves with (1, 2, 0) and turns with (0, 0, 2)."""
     m = free_bodies((0, 0, 0), (3, 4, 0))
-    m.add_force(ld.forces.SpringDamper("b1", "b2", (0, 1, 0), (3, 5, 1), stiffness=10.0, damping=3.0, length=2.0))
+    m.add_force(None, ld.forces.SpringDamper("b1", "b2", (0, 1, 0), (3, 5, 1), stiffness=10.0, damping=3.0, length=2.0))
     system = m.compile()
     state = system.state(v={"free:b2.wz": 2.0, "free:b2.vx": 1.0, "free:b2.vy": 2.0})
     # speeds are those of the body frame's origin, the world origin: the end moves with v + w x (3, 5, 1)
@@ -115,7 +115,7 @@ def test_spring_off_the_centre_turns_the_body_and_damper_acts_on_the_rate_of_len
 
 def test_spring_without_a_length_is_slack_at_the_reference_pose():
     m = free_bodies((0, 0, 0), (3, 4, 0))
-    m.add_force(ld.forces.SpringDamper("b1", "b2", (0, 1, 0), (3, 5, 1), stiffness=1e4))
+    m.add_force(None, ld.forces.SpringDamper("b1", "b2", (0, 1, 0), (3, 5, 1), stiffness=1e4))
     for force, torque in loads_at_rest(m).values():
         np.testing.assert_allclose([force, torque], 0, atol=1e-11)
     system = m.compile()
@@ -127,7 +127,7 @@ def test_spring_without_a_length_is_slack_at_the_reference_pose():
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # of NumPy, as plain Python
 def test_spring_whose_ends_meet_is_an_error_in_words():
     m = free_bodies((0, 0, 0))
-    m.add_force(ld.forces.SpringDamper("b1", m.ground, (1, 0, 0), (1, 0, 0), stiffness=1.0, length=0.5))
+    m.add_force(None, ld.forces.SpringDamper("b1", m.ground, (1, 0, 0), (1, 0, 0), stiffness=1.0, length=0.5))
     system = m.compile()
     with pytest.raises(ld.errors.SingularityError, match="points coincide"):
         ld.tree.open_tree_forward_dynamics(system, system.state())
@@ -136,7 +136,10 @@ def test_spring_whose_ends_meet_is_an_error_in_words():
 def test_actuator_pushes_its_ends_apart_by_a_formula_of_time_length_and_speed():
     m = free_bodies((0, 0, 0), (0, 5, 0), parameters={"p": 4.0})
     m.add_force(
-        ld.forces.Actuator(body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, 5, 0), force="p*t + 2*length - 3*speed")
+        None,
+        ld.forces.Actuator(
+            body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, 5, 0), force="p*t + 2*length - 3*speed"
+        ),
     )
     system = m.compile()
     found = loads(m, system.state(v={"free:b2.vy": -2.0}, t=1.5), system)
@@ -150,7 +153,9 @@ def test_actuator_by_a_table_of_its_length():
     for length in (1.0, 1.7, 3.3, 4.9):
         m = free_bodies((0, 0, 0), (0, length, 0))
         table = ld.forces.Table(of="length", points=points)
-        m.add_force(ld.forces.Actuator(body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, length, 0), force=table))
+        m.add_force(
+            None, ld.forces.Actuator(body1="b1", body2="b2", point1=(0, 0, 0), point2=(0, length, 0), force=table)
+        )
         assert loads_at_rest(m)["b2"][0][1] == pytest.approx(float(curve(length)), abs=1e-12)
 
 
@@ -159,22 +164,22 @@ def test_actuator_by_a_table_of_its_length():
 
 def test_joint_spring_damper_on_an_angle_and_on_a_slide():
     m = pin(inertia=0.5)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=8.0, damping=0.3, rest=0.2))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=8.0, damping=0.3, rest=0.2))
     assert acceleration(m, q=1.1, v=-2.0) == pytest.approx((-8.0 * 0.9 + 0.3 * 2.0) / 0.5, rel=1e-13)
     m = slide()
-    m.add_force(ld.forces.JointSpring(joint="S", stiffness=50.0, damping=4.0, rest=-0.1))
+    m.add_force(None, ld.forces.JointSpring(joint="S", stiffness=50.0, damping=4.0, rest=-0.1))
     assert acceleration(m, q=0.3, v=0.5) == pytest.approx((-50.0 * 0.4 - 4.0 * 0.5) / 2.0, rel=1e-13)
 
 
 def test_joint_spring_winds_up_over_full_turns_in_the_tree():
     m = pin()
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=2.0))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=2.0))
     assert acceleration(m, q=7.0) == pytest.approx(-14.0, rel=1e-13)
 
 
 def test_friction_is_viscous_plus_smooth_coulomb():
     m = pin()
-    m.add_force(ld.forces.JointFriction(joint="A", viscous=0.2, coulomb=1.5, transition=0.05))
+    m.add_force(None, ld.forces.JointFriction(joint="A", viscous=0.2, coulomb=1.5, transition=0.05))
     for speed in (-3.0, -0.02, 0.0, 0.04, 10.0):
         expected = -0.2 * speed - 1.5 * np.tanh(speed / 0.05)
         assert acceleration(m, v=speed) == pytest.approx(expected, abs=1e-13)
@@ -244,8 +249,8 @@ def test_loads_on_a_joint_give_the_same_motion_whether_it_is_in_the_tree_or_cut(
         turning = spec.dimensions[n] == "angle" if scalar else n < 3
         law = "3*sin(t) - 2*position + 0.5*speed*position" if scalar else "3*sin(t) - 2*speed"
         m.add_motor("motor", label, **{"torque" if turning else "force": law})
-        m.add_force(ld.forces.JointFriction(joint=label, viscous=0.5, coulomb=2.0, transition=0.3))
-        m.add_force(ld.forces.JointSpring(joint=label, stiffness=7.0 if scalar else 0.0, damping=0.4, rest=0.3))
+        m.add_force(None, ld.forces.JointFriction(joint=label, viscous=0.5, coulomb=2.0, transition=0.3))
+        m.add_force(None, ld.forces.JointSpring(joint=label, stiffness=7.0 if scalar else 0.0, damping=0.4, rest=0.3))
         tree, cut = m.compile(cuts=[]), m.compile(cuts=["X"])
         assert cut.topology.cuts == ("X",)
         state = random_state(tree, rng, 0.6, t=0.8)
@@ -262,7 +267,7 @@ def test_springs_on_a_cut_joint_count_turns():
         for name in ("a", "b"):
             m.add_body(name, random_inertia(rng, (0, 0, 0)))
         m.add_joint("X", joint, "a", "b", at=(0, 0, 0))
-        m.add_force(ld.forces.JointSpring(joint="X", stiffness=2.0))
+        m.add_force(None, ld.forces.JointSpring(joint="X", stiffness=2.0))
         tree, cut = m.compile(), m.compile(cuts=["X"])
         assert not tree.warnings
         assert not cut.warnings
@@ -278,8 +283,8 @@ def test_spring_on_a_loop_gives_the_same_motion_for_every_cut():
     """A four-bar with springs, motor and friction on all four hinges."""
     m = ld.library.four_bar()
     for k, joint in enumerate("ABCD"):
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=3.0 + k, damping=0.2, rest=0.1 * k))
-        m.add_force(ld.forces.JointFriction(joint=joint, coulomb=0.5, transition=0.2))
+        m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=3.0 + k, damping=0.2, rest=0.1 * k))
+        m.add_force(None, ld.forces.JointFriction(joint=joint, coulomb=0.5, transition=0.2))
     m.add_motor("drive", "C", torque="1 + 0.3*position - 0.2*speed")
     system = m.compile()
     state = closed_state(system, np.random.default_rng(2), spread=0.2)
@@ -299,7 +304,8 @@ def test_bushing_on_a_displaced_body_pushes_back_along_its_own_axes():
     m = free_bodies((0, 0, 0))
     rotation = ld.joints.Rotation(axis=(1, 2, 3), angle=0.8)
     m.add_force(
-        ld.forces.Bushing(body1=m.ground, body2="b1", at=at, rotation=rotation, stiffness=stiffness, damping=(1, 2, 3))
+        None,
+        ld.forces.Bushing(body1=m.ground, body2="b1", at=at, rotation=rotation, stiffness=stiffness, damping=(1, 2, 3)),
     )
     system = m.compile()
     d, rate = np.array([0.02, -0.03, 0.05]), np.array([0.4, 0.1, -0.6])
@@ -316,6 +322,7 @@ def test_bushing_under_a_small_rotation_is_six_springs():
     R, stiffness = turn((1, 2, 3), 0.8), np.array([10.0, 20.0, 30.0])
     m = free_bodies((0, 0, 0))
     m.add_force(
+        None,
         ld.forces.Bushing(
             body1=m.ground,
             body2="b1",
@@ -323,7 +330,7 @@ def test_bushing_under_a_small_rotation_is_six_springs():
             rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.8),
             angular_stiffness=stiffness,
             angular_damping=(1, 2, 3),
-        )
+        ),
     )
     system = m.compile()
     theta, w = 1e-7 * np.array([1.0, -2.0, 0.5]), 1e-7 * np.array([0.3, 0.2, -1.0])
@@ -340,6 +347,7 @@ def test_isotropic_bushing_is_the_gradient_of_its_energy_at_any_rotation():
     R0 = turn((1, 2, 3), 0.8)
     m = free_bodies((0, 0, 0), (1, 0, 0))
     m.add_force(
+        None,
         ld.forces.Bushing(
             body1="b1",
             body2="b2",
@@ -347,7 +355,7 @@ def test_isotropic_bushing_is_the_gradient_of_its_energy_at_any_rotation():
             rotation=ld.joints.Rotation(axis=(1, 2, 3), angle=0.8),
             stiffness=stiffness,
             angular_stiffness=(twist, twist, twist),
-        )
+        ),
     )
     system = m.compile()
     for size in (1e-4, 0.1, 1.0, 3.0):
@@ -382,7 +390,7 @@ def test_bushing_loads_are_opposite_and_damping_is_seen_from_the_first_frame():
     rng = np.random.default_rng(1)
     m = free_bodies((0, 0, 0), (1, 0, 0))
     each = {k: rng.uniform(1, 5, 3) for k in ("stiffness", "damping", "angular_stiffness", "angular_damping")}
-    m.add_force(ld.forces.Bushing(body1="b1", body2="b2", at=(0.5, 0.2, 0.1), **each))
+    m.add_force(None, ld.forces.Bushing(body1="b1", body2="b2", at=(0.5, 0.2, 0.1), **each))
     system = m.compile()
     w, u = rng.normal(size=3), rng.normal(size=3)
     motionless = {
@@ -398,8 +406,8 @@ def test_bushing_loads_are_opposite_and_damping_is_seen_from_the_first_frame():
 def test_applied_force_in_world_axes_keeps_its_direction_and_in_body_axes_turns():
     m = free_bodies((0, 0, 0), (0, 0, 0))
     at, force, torque = (0.5, 0, 0), (1.0, 2.0, 3.0), (-1.0, 0.0, 2.0)
-    m.add_force(ld.forces.AppliedForce(body="b1", force=force, torque=torque, at=at))
-    m.add_force(ld.forces.AppliedForce(body="b2", force=force, torque=torque, at=at, axes="body"))
+    m.add_force(None, ld.forces.AppliedForce(body="b1", force=force, torque=torque, at=at))
+    m.add_force(None, ld.forces.AppliedForce(body="b2", force=force, torque=torque, at=at, axes="body"))
     system = m.compile()
     half = np.sqrt(0.5)
     state = system.state({f"free:{b}.{s}": half for b in ("b1", "b2") for s in ("w", "z")})  # a quarter turn about z
@@ -421,7 +429,7 @@ def test_applied_force_in_body_axes_means_world_axes_at_the_reference_pose():
     m.add_body(
         "b1", ld.Inertia(MASS, (0, 0, 0), MASS * np.eye(3)), pose=ld.Frame(position=(1, 2, 3), rotation=(w, x, y, z))
     )
-    m.add_force(ld.forces.AppliedForce(body="b1", force=(1, 2, 3), at=(0, 0, 0), axes="body"))
+    m.add_force(None, ld.forces.AppliedForce(body="b1", force=(1, 2, 3), at=(0, 0, 0), axes="body"))
     system = m.compile()
     motion = ld.tree.body_motion(system, system.state(), ld.tree.open_tree_forward_dynamics(system, system.state()))
     np.testing.assert_allclose(motion.acceleration[1], np.array([1, 2, 3]) / MASS, atol=1e-13)
@@ -432,12 +440,13 @@ def test_components_of_an_applied_force_may_be_formulas_and_tables_of_time():
     curve = PchipInterpolator(*np.array(points).T)
     m = free_bodies((0, 0, 0), parameters={"amplitude": 10.0})
     m.add_force(
+        None,
         ld.forces.AppliedForce(
             body="b1",
             force=(2, "amplitude*sin(3*t)", ld.forces.Table(points=points)),
             torque=("t**2", 0, "5*step(t - 1)"),
             at=(0, 0, 0),
-        )
+        ),
     )
     for t in (0.3, 1.4):
         force, torque = loads_at_rest(m, t)["b1"]
@@ -460,7 +469,7 @@ def test_user_functions_add_generalised_forces(function):
     expected[1] = 2.0 * np.sin(0.9) + state.q[0]
     M = ld.tree.open_tree_mass_matrix(system, state)
     before = M @ ld.tree.open_tree_forward_dynamics(system, state)
-    m.add_force(ld.forces.UserForce(function=function))
+    m.add_force(None, ld.forces.UserForce(function=function))
     with_user = m.compile()
     a = ld.tree.open_tree_forward_dynamics(with_user, state)
     np.testing.assert_allclose(M @ a - before, expected, atol=1e-11)
@@ -478,7 +487,7 @@ def test_user_functions_cannot_change_the_state_nor_a_solver_that_would_not_call
         out[0] += 1.0
 
     m = pin(inertia=2.0)
-    m.add_force(ld.forces.UserForce(function=greedy))
+    m.add_force(None, ld.forces.UserForce(function=greedy))
     system = m.compile()
     state = system.state([0.1], [0.2])
     assert ld.tree.open_tree_forward_dynamics(system, state)[0] == pytest.approx(0.5)
@@ -503,7 +512,7 @@ PAIRS = {
 def test_action_equals_reaction(name):
     """Forces add up to zero, and so do their moments about the origin, in any pose and motion."""
     m = free_bodies((0, 0, 0), (1, 0, 0))
-    m.add_force(PAIRS[name])
+    m.add_force(None, PAIRS[name])
     system = m.compile()
     state = random_state(system, np.random.default_rng(4))
     found = loads(m, state, system)
@@ -528,7 +537,7 @@ def test_stiffness_and_laws_are_converted_from_the_units_of_the_model():
     """One newton metre per degree is 180/pi N m/rad; laws see degrees and give N mm."""
     deg = np.pi / 180
     m = pin(units={"angle": "deg"})
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=0.1, damping=0.02, rest=10.0))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=0.1, damping=0.02, rest=10.0))
     expected = -0.1 / deg * (0.5 - 10 * deg) - 0.02 / deg * 2.0
     assert acceleration(m, q=0.5, v=2.0) == pytest.approx(expected, rel=1e-12)
     m = pin(units={"angle": "deg", "torque": "N*mm"})
@@ -538,6 +547,6 @@ def test_stiffness_and_laws_are_converted_from_the_units_of_the_model():
     m.add_motor("drive", "A", ld.forces.Table(of="speed", points=[(0, 1), (360, 0)]))
     assert acceleration(m, v=np.pi) == pytest.approx(500.0, rel=1e-12)  # half way down
     m = slide(units={"length": "mm", "force": "kN"})
-    m.add_force(ld.forces.JointFriction(joint="S", viscous=0.001, coulomb=0.01, transition=20.0))
+    m.add_force(None, ld.forces.JointFriction(joint="S", viscous=0.001, coulomb=0.01, transition=20.0))
     expected = -(1.0 / 1e-3) * 0.05 - 10.0 * np.tanh(0.05 / 0.02)  # 0.001 kN s/mm is 1000 N s/m
     assert acceleration(m, v=0.05) == pytest.approx(expected / 2.0, rel=1e-12)

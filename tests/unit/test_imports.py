@@ -1,8 +1,10 @@
 """`import loopdyn` costs what is used of it."""
 
+import os
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -98,3 +100,58 @@ def test_a_public_function_is_the_same_checked_one_each_time_and_can_be_pickled(
     assert pickle.loads(pickle.dumps(function)) is function
     with pytest.raises(ld.LoopdynError):
         function(1, 2)
+
+
+# ------------------------------------------------------------------------------------------------ times
+
+NO_YAML = "loopdyn: 1\nbodies: {crank: {mass: 1}\njoints: []\n"
+MISSPELT = "loopdyn: 1\nbodies: {crank: {mas: 1}}\n"
+
+
+@cache
+def seconds(*command):
+    """Processor time of a process, the shortest of three: others on the machine make it longer, never shorter."""
+    times = []
+    for _ in range(3):
+        started = subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        used = os.wait4(started.pid, 0)[2]
+        started.returncode = 0  # it has been waited for
+        times.append(used.ru_utime + used.ru_stime)
+    return min(times)
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="Windows does not tell the time of a process that has ended")
+@pytest.mark.parametrize(
+    ("command", "limit"),
+    [
+        (("-c", "import loopdyn"), 1.0),
+        (("-m", "loopdyn", "--version"), 1.5),
+        (("-m", "loopdyn", "--help"), 1.5),
+        (("-m", "loopdyn", "inspect", NO_YAML), 1.5),
+        (
+            ("-m", "loopdyn", "inspect", MISSPELT),
+            4.0,
+        ),  # the classes of all parts, and Numba for kernels
+    ],
+    ids=["import", "version", "help", "no YAML", "misspelt"],
+)
+def test_what_computes_nothing_takes_little_more_than_numpy_and_scipy(command, limit, tmp_path):
+    """Limits are multiples of the time of importing NumPy and SciPy's linear algebra, measured beside it."""
+    if command[-1].startswith("loopdyn: "):
+        file = tmp_path / "broken.yaml"
+        file.write_text(command[-1])
+        command = (*command[:-1], str(file))
+    assert seconds(*command) < limit * seconds("-c", "import numpy, scipy.linalg")
+
+
+def test_a_run_imports_no_more_of_scipy_than_its_linear_algebra():
+    """Optimisation, sparse matrices and integrators of SciPy take as long to import as a short run."""
+    found = run(
+        """import sys
+import loopdyn as ld
+system = ld.library.four_bar().compile()
+ld.simulate(system, ld.assemble(system), (0, 0.1)).data
+print([n for n in ("integrate", "optimize", "sparse", "spatial", "special") if f"scipy.{n}" in sys.modules])
+print([n for n in ("matplotlib", "rich", "sympy", "networkx", "openpyxl", "typer") if n in sys.modules])"""
+    )
+    assert found.split() == ["[]", "[]"]

@@ -116,14 +116,19 @@ def test_units_limits_loads_and_relations_survive(ending, tmp_path):
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "s", at=(200, 0, 0))
     m.add_constraint("gear", ld.constraints.Coupler(terms={"A": 1.0, "B": -2.0}, offset=25.0))
     m.add_constraint("rack", ld.constraints.Coupler(terms={"S": 1.0, "B": -3.0}))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=0.02, damping=0.001, rest=10.0))
-    m.add_force(ld.forces.JointFriction(joint="B", viscous=0.002))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=0.02, damping=0.001, rest=10.0))
+    m.add_force(None, ld.forces.JointFriction(joint="B", viscous=0.002))
     m.add_motor("drive", "A", torque="k - 0.01*speed + 0.03*position")
-    m.add_force(ld.forces.SpringDamper("a", "s", (0, 300, 0), (200, 20, 0), stiffness=0.4, damping=0.01, length=150))
     m.add_force(
-        ld.forces.Actuator(body1="b", body2="s", point1=(400, 200, 0), point2=(200, 10, 0), force="5 + 0.01*length")
+        None, ld.forces.SpringDamper("a", "s", (0, 300, 0), (200, 20, 0), stiffness=0.4, damping=0.01, length=150)
     )
-    m.add_force(ld.forces.AppliedForce(body="b", force=(1, "k", 0), torque=(0, 0, 0.5), at=(400, 100, 0), axes="body"))
+    m.add_force(
+        None,
+        ld.forces.Actuator(body1="b", body2="s", point1=(400, 200, 0), point2=(200, 10, 0), force="5 + 0.01*length"),
+    )
+    m.add_force(
+        None, ld.forces.AppliedForce(body="b", force=(1, "k", 0), torque=(0, 0, 0.5), at=(400, 100, 0), axes="body")
+    )
     m.start = {"v": {"A": 40.0}}
     file = tmp_path / f"m{ending}"
     if ending == ".xml":
@@ -156,7 +161,7 @@ def test_what_mjcf_cannot_hold_is_refused_by_name_or_left_out_on_purpose(tmp_pat
 
 def test_python_functions_are_refused_by_both(tmp_path):
     m = ld.library.pendulum()
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: None), "mine")
+    m.add_force("mine", ld.forces.UserForce(function=lambda t, q, v, tau: None))
     for write, file in ((ld.write_mjcf, "m.xml"), (ld.write_urdf, "m.urdf")):
         with pytest.raises(ld.errors.ModelError, match="force 'mine': a Python function"):
             write(m, tmp_path / file)
@@ -236,7 +241,7 @@ def test_frictions_on_one_joint_add_up_in_mjcf(tmp_path):
     mujoco = pytest.importorskip("mujoco", reason="it reads MJCF")
     m = ld.library.pendulum()
     for name, dry in (("seal", 0.25), ("bearing", 0.5)):
-        m.add_force(ld.forces.JointFriction(joint="A", coulomb=dry, viscous=2 * dry), name)
+        m.add_force(name, ld.forces.JointFriction(joint="A", coulomb=dry, viscous=2 * dry))
     ld.write_mjcf(m, tmp_path / "m.xml")
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml"))
     assert (model.dof_frictionloss[0], model.dof_damping.ravel()[0]) == (0.75, 1.5)

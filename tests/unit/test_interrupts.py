@@ -79,7 +79,7 @@ def test_a_second_ctrl_c_is_obeyed_at_once_and_the_results_before_are_kept():
         time.sleep(1.0 if len(calls) > 400 else 0.0)
 
     m = ld.library.pendulum()
-    m.add_force(ld.forces.UserForce(function=slow), name="slow")
+    m.add_force("slow", ld.forces.UserForce(function=slow))
     system = m.compile()
     ends = press(1.0, 1.3)
     begin = time.perf_counter()

@@ -107,7 +107,7 @@ def test_loads_of_drivers_in_a_forward_run_are_the_loads_of_motors_for_its_motio
     # the same motion by formulas, in a model without drivers; speeds of the run carry the error of its integration
     bare = ld.library.ALL[name]()
     bare.start = type(bare.start)()
-    by_formula = ld.inverse_dynamics(bare.compile(cuts=list(system.topology.cuts)), motion, times, start=state)
+    by_formula = ld.inverse_dynamics(bare.compile(cuts=list(system.topology.cuts)), motion, times, near=state)
     assert by_formula.motors == tuple(motion)
     assert np.abs(by_formula.load - loads).max() < 1e-6 * size
 
@@ -305,7 +305,7 @@ def test_wrong_options_are_refused_with_what_to_do(four_bar, options, words):
         (MOTION, [0.0, 0.0], "ascending"),
         ({"Z": "t"}, TIMES, "there is no joint coordinate 'Z'"),
         ({"A": "t +"}, TIMES, "formula"),
-        ({"D": "2*t"}, TIMES, "cannot be followed beyond t = 0"),
+        ({"D": "2*t"}, TIMES, r"t = 0\.5198.* dead point"),  # crank folded on the coupler
         ({}, TIMES, "has no motor and no driver"),
     ],
 )
@@ -350,7 +350,7 @@ def test_a_motor_on_a_moving_base_and_forces_by_functions_count():
     def drag(t, q, v, tau):
         tau[0] -= 0.1 * v[0]
 
-    m.add_force(ld.forces.UserForce(drag), "drag")
+    m.add_force("drag", ld.forces.UserForce(drag))
     m.add_motor("motor", "C", torque="0.3 - 0.01*speed")  # a cut joint
     system = m.compile(cuts=["C"])
     run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=np.linspace(0, 0.2, 21), progress=False)

@@ -12,6 +12,7 @@ import pytest
 
 import loopdyn as ld
 from loopdyn.formulations import registry
+from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops import rank
 from loopdyn.loops.elimination import solver
 from loopdyn.loops.projection import project
@@ -117,6 +118,21 @@ def test_preparing_again_decides_and_plans_nothing(monkeypatch):
     for formulation in ("auto", "graph"):
         ld.prepare(system, formulation, state)
     assert not counter.calls
+
+
+@pytest.mark.parametrize("outputs", [11, 101])
+def test_a_second_simulation_decides_and_plans_nothing_and_its_calls_do_not_grow_with_its_outputs(outputs, monkeypatch):
+    system = ld.library.four_bar().compile()
+    start, times = ld.assemble(system), np.linspace(0.0, 1.0, outputs)
+    first = ld.simulate(system, start, (0, 1), t_eval=times, progress=False)
+    counter, advances, whole = Counter(monkeypatch), [], Stepper.advance
+    monkeypatch.setattr(Stepper, "advance", lambda *given: advances.append(given[-1]) or whole(*given))
+    again = ld.simulate(system, start, (0, 1), t_eval=times, progress=False)
+    assert not counter.calls
+    assert len(advances) <= 2  # compiled calls from the first step to the last: one, and one more if it is long
+    work = [(r.statistics.steps, r.statistics.evaluations) for r in (first, again)]
+    assert work[0] == work[1]
+    np.testing.assert_array_equal(again.path.q, first.path.q)
 
 
 @pytest.mark.parametrize("name", SMALL)

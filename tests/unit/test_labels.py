@@ -59,7 +59,7 @@ def test_the_stiffness_on_a_slide_is_in_newtons_per_metre_also_if_the_mechanism_
     m = ld.Mechanism("block", gravity=(0, 0, 0))
     block = m.add_body("block", ld.Inertia.sphere(mass=1.0, radius=0.1))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, block, at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="S", stiffness=100.0), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="S", stiffness=100.0))
     system = m.compile()
     assert system.size == 1.0  # one joint has no extent
     assert "stiffness on S: 100 N/m" in str(ld.equilibrium(system))

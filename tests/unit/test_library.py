@@ -580,7 +580,7 @@ def test_what_cannot_be_turned_is_refused():
         turned(m)
     m = library.pendulum()
     table = {"of": "t", "points": [(0, 0), (1, 1), (2, 0)]}
-    m.add_force(ld.forces.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
+    m.add_force(None, ld.forces.AppliedForce(body="bob", at=(0, 0, 0), force=(table, 0, 0)))
     with pytest.raises(ld.errors.ModelError, match="table"):
         turned(m)
 
@@ -705,7 +705,7 @@ def test_four_bar_mm_is_converted_to_si_units():
     assert system.start[1] == {"A": pytest.approx(radians(90))}
     without = m.with_(stall=0).compile()
     A = system.speeds.index("A")
-    for speed, torque in ((0.0, 0.150), (radians(540), 0.075), (radians(1080), 0.0)):
-        state = system.state(v={"A": speed})
+    for speed, torque in ((0.0, 0.150), (540.0, 0.075), (1080.0, 0.0)):
+        state = system.state(v={"A": speed})  # deg/s, as the file declares
         load = ld.terms(system, state).h[A] - ld.terms(without, state).h[A]
         assert load == pytest.approx(torque, abs=1e-12)

@@ -181,7 +181,7 @@ def test_constraints_that_a_formulation_cannot_treat_end_the_run_in_words():
     """Closure refuses rows that hold velocities alone; a lock does not bring such, so they are brought here."""
     system = literature.closed().compile(cuts=["O4"])
     unsupported = ld.library.four_bar()
-    unsupported.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
+    unsupported.add_force(None, ld.forces.UserForce(function=lambda t, q, v, out: None, name="f"))
     method = ld.Closure()
     solver = ld.prepare(system, method, system.state(*literature.START))
     stepper = Stepper(system, solver, ld.integrators.DOP853(), "none", 2, 1e-8, 0.0)
@@ -220,7 +220,7 @@ def test_locked_runs_are_saved_loaded_and_resumed(tmp_path, interrupt_at):
 @pytest.mark.parametrize(
     ("action", "words"),
     [
-        (ld.events.Lock("X"), "no joint coordinate 'X' to lock. Known: A, B"),
+        (ld.events.Lock("X"), "no joint coordinate 'X'. Known: A, B"),
         (ld.events.Release("A"), r"is a tree joint.*compile\(cuts=\[\"A\""),
         (ld.events.Release("X"), "nothing called 'X' to release"),
     ],

@@ -345,15 +345,6 @@ def test_all_wrong_measures_are_reported_at_once_and_with_their_lines(tmp_path):
     assert found["measure 'b'"] == (6, "there is a body of this name")
 
 
-def test_a_law_that_names_a_measure_is_refused_in_words():
-    m = arm(high="y(P)")
-    m.add_motor("motor", "A", torque="-5*high")
-    with pytest.raises(
-        ld.errors.ModelError, match=r"force 'motor': the measure 'high' cannot be used in a law. Laws know t"
-    ):
-        m.compile()
-
-
 def test_systems_with_other_parameters_have_their_own_measures():
     m = four_bar()
     m.add_measure("long", "distance(B0, C0)/coupler + start")

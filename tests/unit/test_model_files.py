@@ -95,15 +95,15 @@ def everything() -> ld.Mechanism:
     m.add_motor("motor", "J rod", torque=table)
     m.add_motor("slide", "J box", force="3 - 0.2*speed")
     ends = {"body1": "ground", "body2": "rod", "point1": (0, 0, 0), "point2": (1, 0, 0)}
-    m.add_force(ld.forces.SpringDamper(**ends, stiffness=100, damping="g", length=0.5), "spring")
-    m.add_force(ld.forces.Actuator(**ends, force="1000*step(t - 1)"), "jack")
-    m.add_force(ld.forces.JointSpring(joint="J sphere.slide", stiffness=5, rest=0.2), "return")
-    m.add_force(ld.forces.JointFriction(joint="J rod", viscous=0.01, coulomb=0.2, transition=0.05), "brake")
+    m.add_force("spring", ld.forces.SpringDamper(**ends, stiffness=100, damping="g", length=0.5))
+    m.add_force("jack", ld.forces.Actuator(**ends, force="1000*step(t - 1)"))
+    m.add_force("return", ld.forces.JointSpring(joint="J sphere.slide", stiffness=5, rest=0.2))
+    m.add_force("brake", ld.forces.JointFriction(joint="J rod", viscous=0.01, coulomb=0.2, transition=0.05))
     m.add_force(
-        ld.forces.Bushing(body1="rod", body2="box", at=(0, 0, 0), rotation=(1, 0, 0, 0), stiffness=(1, 2, 3)), "rubber"
+        "rubber", ld.forces.Bushing(body1="rod", body2="box", at=(0, 0, 0), rotation=(1, 0, 0, 0), stiffness=(1, 2, 3))
     )
-    m.add_force(ld.forces.JointTendon(terms={"J rod": 0.5}, force="-length"), "belt")
-    m.add_force(ld.forces.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "sin(t)", table), axes="body"), "push")
+    m.add_force("belt", ld.forces.JointTendon(terms={"J rod": 0.5}, force="-length"))
+    m.add_force("push", ld.forces.AppliedForce(body="rod", at=(0, 0, 0), force=(0, "sin(t)", table), axes="body"))
     m.move_base(x="0.01*sin(2*pi*5*t)", rz=ld.forces.Table(points=[(0, 0), (1, 1)]))
     m.add_point("high", (0, "double", 0))
     m.add_point("low", on="rod", from_="high", length="crank", angle=-90)
@@ -425,7 +425,7 @@ def test_saving_keeps_permissions_and_follows_links(tmp_path: Path) -> None:
 
 def test_a_python_function_cannot_be_saved(tmp_path: Path) -> None:
     m = ld.Mechanism("m")
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, out: None), "brake")
+    m.add_force("brake", ld.forces.UserForce(function=lambda t, q, v, out: None))
     with pytest.raises(ld.errors.ModelError, match=r"force 'brake': a Python function cannot be saved"):
         m.save(tmp_path / "m.yaml")
     assert not os.listdir(tmp_path)

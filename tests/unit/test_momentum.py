@@ -117,8 +117,10 @@ def driven():
 def with_loads():
     m = ld.library.four_bar()
     m.add_motor("motor", "A", "3 - 0.2*speed")
-    m.add_force(ld.forces.SpringDamper("crank", "rocker", (0, 0.2, 0), (1.15, 0.45, 0), 50.0, 2.0, 0.5, name="spring"))
-    m.add_force(ld.forces.JointFriction("B", viscous=0.05, name="friction"))
+    m.add_force(
+        None, ld.forces.SpringDamper("crank", "rocker", (0, 0.2, 0), (1.15, 0.45, 0), 50.0, 2.0, 0.5, name="spring")
+    )
+    m.add_force(None, ld.forces.JointFriction("B", viscous=0.05, name="friction"))
     return m
 
 
@@ -155,7 +157,9 @@ def test_rolling_is_closed_in_velocity_and_of_order_two():
     m.add_joint("F", ld.Free(), m.ground, ball, at=(0, 0, 0.1))
     floor = {"on": "ground", "normal": (0, 0, 1), "through": (0, 0, 0)}
     m.add_constraint("rolls", ld.constraints.Rolling(body="ball", centre=(0, 0, 0.1), radius=0.1, **floor))
-    m.add_force(ld.forces.SpringDamper("ground", "ball", (0.5, 0.2, 0.1), (0, 0, 0.1), 20.0, 0.0, 0.1, name="spring"))
+    m.add_force(
+        None, ld.forces.SpringDamper("ground", "ball", (0.5, 0.2, 0.1), (0, 0, 0.1), 20.0, 0.0, 0.1, name="spring")
+    )
     system = m.compile()
     state = ld.assemble(system, v={"F.wy": 3.0, "F.wz": 2.0})
     exact = reference(system, state, 0.4)
@@ -250,7 +254,7 @@ def moving_loop():
     m.start = {"q": {}, "v": {}}
     m.move_base(x="0.1*sin(3*t)", rz="0.2*t")
     m.add_driver("drive", "A", "0.3 + 2*t + 0.1*sin(5*t)")
-    m.add_force(ld.forces.JointSpring("D", stiffness=3.0, damping=0.4, name="spring"))
+    m.add_force(None, ld.forces.JointSpring("D", stiffness=3.0, damping=0.4, name="spring"))
     return m
 
 

@@ -454,7 +454,7 @@ def test_user_functions_in_python_are_called():
     def push(t, q, v, out):
         out[0] += 3.0 * np.sin(t)
 
-    m.add_force(ld.forces.UserForce(function=push))
+    m.add_force(None, ld.forces.UserForce(function=push))
     system = m.compile()
     state = ld.assemble(system, v={"A": 1.0})
     state = ld.State(0.4, state.q, state.v)

@@ -133,10 +133,10 @@ def test_a_name_stands_for_its_coordinates_wherever_a_point_is_given():
         for k, body in enumerate(bodies):
             m.add_joint(f"J{k}", ld.Spherical(), m.ground, body, at=P if k % 2 else Q)
         a, b, c = bodies[:3]
-        m.add_force(ld.forces.SpringDamper(a, b, P, Q, stiffness=1.0))
-        m.add_force(ld.forces.Actuator(body1=a, body2=b, point1=P, point2=Q, force=1.0))
-        m.add_force(ld.forces.Bushing(body1=a, body2=b, at=P, stiffness=(1, 1, 1)))
-        m.add_force(ld.forces.AppliedForce(body=a, at=Q, force=(1, 0, 0)))
+        m.add_force(None, ld.forces.SpringDamper(a, b, P, Q, stiffness=1.0))
+        m.add_force(None, ld.forces.Actuator(body1=a, body2=b, point1=P, point2=Q, force=1.0))
+        m.add_force(None, ld.forces.Bushing(body1=a, body2=b, at=P, stiffness=(1, 1, 1)))
+        m.add_force(None, ld.forces.AppliedForce(body=a, at=Q, force=(1, 0, 0)))
         m.add_constraint("d", ld.constraints.Distance(body1=a, point1=P, body2=c, point2=Q))
         m.add_constraint("l", ld.constraints.PointOnLine(on="ground", body=b, point=P, direction=Z, through=Q))
         m.add_constraint("p", ld.constraints.PointOnPlane(on="ground", body=b, point=P, normal=Z, through=Q))

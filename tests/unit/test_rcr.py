@@ -150,7 +150,7 @@ def test_a_wide_group_is_handed_to_graph_by_name():
 
 def test_functions_in_python_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v, tau: None))
+    m.add_force(None, ld.forces.UserForce(function=lambda t, q, v, tau: None))
     with pytest.raises(ld.LoopdynError, match="rcr cannot treat 'four_bar': it has functions in Python"):
         ld.prepare(m.compile(), "rcr")
 

@@ -111,7 +111,7 @@ def test_motor_and_spring_loads_are_not_part_of_the_reaction():
     m.add_body("wheel", ld.Inertia.cylinder(mass=2.0, radius=0.2, length=0.1, axis=(0, 0, 1)))
     m.add_joint("A", PIN, "ground", "wheel", at=(0, 0, 0))
     m.add_motor("motor", "A", torque=3.0)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
     system = m.compile()
     r = loads(system, system.state(q={"A": 0.4}))
     np.testing.assert_allclose(r.wrench[0], [0, 0, 0, 0, 2.0 * G, 0], atol=1e-12)
@@ -124,7 +124,7 @@ def test_joint_spring_beyond_half_a_turn_leaves_the_reaction_of_the_pin_right(tu
     m = ld.Mechanism("wound", gravity=(0, -G, 0))
     m.add_body("arm", ld.Inertia.rod(mass=1.2, start=(0.5, 0.2, 0), end=(1.3, 0.2, 0), radius=0.01))
     m.add_joint("A", PIN, "ground", "arm", at=(0.5, 0.2, 0))
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.0))
     system = m.compile()
     q = 1.1 + 2 * np.pi * turns
     state = system.state(q={"A": q}, v={"A": 0.7})
@@ -161,7 +161,7 @@ def test_user_force_counts_as_a_load_of_its_joint():
     plain = ld.library.slider_crank()
     with_motor, with_user = plain.model_copy(deep=True), plain.model_copy(deep=True)
     with_motor.add_motor("drive", "A", torque="1.3*cos(t) - 0.2*speed")
-    with_user.add_force(ld.forces.UserForce(function=twist))
+    with_user.add_force(None, ld.forces.UserForce(function=twist))
     found = []
     for m in (with_motor, with_user):
         system = m.compile(cuts=["D"])

@@ -20,7 +20,7 @@ def bouncing() -> ld.Run:
     m = ld.Mechanism("slide", gravity=(0, 0, -G))
     m.add_body("mass", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(0, 0, 1)), m.ground, "mass", at=(0, 0, 0), limits=(-1, 5))
-    m.add_force(ld.forces.JointFriction(joint="s", viscous=0.1), "friction")
+    m.add_force("friction", ld.forces.JointFriction(joint="s", viscous=0.1))
     system = m.compile()
     return ld.simulate(system, system.state(), (0, 1.5), events=[ld.Limits(restitution=0.8)], progress=False)
 
@@ -143,10 +143,10 @@ def test_loads_have_the_unit_of_what_they_act_on():
     slide = next(name for name, j in m.joints.items() if j.type == "prismatic")
     m.add_motor("turning", "A", torque=0.1)
     m.add_motor("pushing", slide, force=1.0)
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.1, name="torsion"))
+    m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=0.1, name="torsion"))
     first, *_, last = m.bodies
     ends = {"body1": first, "body2": last, "point1": (0, 0, 0.1), "point2": (1, 0, 0.1)}
-    m.add_force(ld.forces.SpringDamper(**ends, stiffness=1.0, length=1.0, name="spring"))
+    m.add_force(None, ld.forces.SpringDamper(**ends, stiffness=1.0, length=1.0, name="spring"))
     m.add_driver("drive", "A", "t")
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system, v={"A": 1.0}), (0, 0.1), progress=False)

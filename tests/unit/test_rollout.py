@@ -115,7 +115,7 @@ def loaded_four_bar():
     del m.bodies["coupler"]
     m.add_body("coupler", ld.Inertia.rod("heavy", (0, "crank", 0), (1, "crank", 0), radius=0.02))
     m.joints["A"] = m.joints["A"].model_copy(update={"armature": "rotor"})
-    m.add_force(ld.forces.JointSpring(joint="D", stiffness="stiff", rest="rest", damping="loss"), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="D", stiffness="stiff", rest="rest", damping="loss"))
     m.add_motor("motor", "A", torque="torque*sin(3*t)")
     return m
 
@@ -172,7 +172,7 @@ def test_warnings_about_parameters_name_a_sample(four_bar, states):
 def with_motor(law, units=None):
     m = ld.library.four_bar()
     m.add_motor("motor", "A", torque=law)
-    m.add_force(ld.forces.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, 0, 0)), "push")
+    m.add_force("push", ld.forces.AppliedForce(body="rocker", at=(1, 0.3, 0), force=(0, 0, 0)))
     return m
 
 
@@ -350,7 +350,7 @@ def test_states_of_another_structure_are_refused(four_bar, states):
 
 def test_python_functions_are_refused_in_words():
     m = ld.library.four_bar()
-    m.add_force(ld.forces.UserForce(function=lambda t, q, v: np.zeros(3)), "mine")
+    m.add_force("mine", ld.forces.UserForce(function=lambda t, q, v: np.zeros(3)))
     with pytest.raises(ld.LoopdynError, match="'mine' is a Python function"):
         rolled(m.compile(), None)
 

@@ -27,7 +27,7 @@ def rod_on_spring() -> ld.System:
     m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "rod", at=(0, 0, 0))
     spring = ld.forces.SpringDamper("ground", "rod", (1, 1, 0), (1, 0, 0), stiffness=300, damping=5, length=0.9)
-    m.add_force(spring, "spring")
+    m.add_force("spring", spring)
     return m.compile()
 
 
@@ -130,8 +130,8 @@ def test_springs_and_dampers_are_booked():
     m = ld.Mechanism("oscillator")
     m.add_body("mass", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(1, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(1, 0, 0)), m.ground, "mass", at=(1, 0, 0))
-    m.add_force(ld.forces.SpringDamper("ground", "mass", (0, 0, 0), (1, 0, 0), stiffness=100.0, length=1.0), "spring")
-    m.add_force(ld.forces.JointFriction(joint="s", viscous=1.0), "damper")
+    m.add_force("spring", ld.forces.SpringDamper("ground", "mass", (0, 0, 0), (1, 0, 0), stiffness=100.0, length=1.0))
+    m.add_force("damper", ld.forces.JointFriction(joint="s", viscous=1.0))
     system = m.compile()
     run = ld.simulate(system, system.state(q=[0.1]), (0, 1), rtol=1e-10, progress=False)
     w = np.sqrt(100.0 - 0.25)
@@ -159,7 +159,7 @@ def test_user_forces_are_called_and_their_work_is_booked():
         out[0] -= 0.5 * v[0]
 
     m = ld.library.pendulum()
-    m.add_force(ld.forces.UserForce(function=brake), "brake")
+    m.add_force("brake", ld.forces.UserForce(function=brake))
     system = m.compile()
     run = ld.simulate(system, system.state(), (0, 1), formulation="oracle", t_eval=np.linspace(0, 1, 11),
                       progress=False)  # fmt: skip
@@ -175,7 +175,7 @@ def damped() -> ld.System:
     m = ld.Mechanism("door_closer")
     m.add_body("mass", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(1, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(1, 0, 0)), m.ground, "mass", at=(1, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="s", stiffness=1e4, damping=1e5), "closer")
+    m.add_force("closer", ld.forces.JointSpring(joint="s", stiffness=1e4, damping=1e5))
     return m.compile()
 
 
@@ -249,7 +249,7 @@ def test_a_blow_up_of_energy_ends_the_run():
     m = ld.Mechanism("oscillator")
     m.add_body("mass", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(1, 0, 0)))
     m.add_joint("s", ld.Prismatic(axis=(1, 0, 0)), m.ground, "mass", at=(1, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="s", stiffness=1e4), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="s", stiffness=1e4))
     system = m.compile()
     run = ld.simulate(system, system.state(q=[0.01]), (0, 10), integrator=ld.integrators.RK4(step=0.05), progress=False)
     assert run.status == "failed"
@@ -381,7 +381,7 @@ def test_the_natural_rate_is_that_of_the_vibration(stiffness):
     m = ld.Mechanism("mass", gravity=(0, -G, 0))
     m.add_body("mass", ld.Inertia(mass=2.0, com=(0, 0.5, 0), inertia=np.eye(3).tolist()))
     m.add_joint("A", ld.Prismatic(axis=(0, 1, 0)), "ground", "mass", at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring("A", stiffness=stiffness), "spring")
+    m.add_force("spring", ld.forces.JointSpring("A", stiffness=stiffness))
     system = m.compile()
     stepper = Stepper(system, prepare(system, "graph"), DOP853(), "projection", 0, 1e-8, 0.0)
     expected = np.sqrt(max(stiffness / 2.0, G / system.size))

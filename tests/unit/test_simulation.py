@@ -155,7 +155,7 @@ def test_a_component_of_a_force_is_an_input():
     m = ld.Mechanism("cart", gravity=(0, 0, 0))
     m.add_body("cart", ld.Inertia(mass=4.0, com=(0, 0, 0), inertia={"xx": 1, "yy": 1, "zz": 1}))
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), "ground", "cart", at=(0, 0, 0))
-    m.add_force(ld.forces.AppliedForce(body="cart", force=(0, 0, 0), at=(0, 0, 0)), "push")
+    m.add_force("push", ld.forces.AppliedForce(body="cart", force=(0, 0, 0), at=(0, 0, 0)))
     sim = ld.Simulation(m.compile(), inputs=["push.fx"], step=0.1)
     for _ in range(10):
         sim.step({"push.fx": 2.0})
@@ -384,7 +384,7 @@ def test_a_user_force_is_called_and_inputs_are_seen_beside_it():
     def damper(t, q, v, out):
         out[0] -= 0.7 * v[0]
 
-    m.add_force(ld.forces.UserForce(function=damper), "damper")
+    m.add_force("damper", ld.forces.UserForce(function=damper))
     sim = ld.Simulation(m.compile(), inputs=["motor"], step=0.02)
     inertia, y = MASS * LENGTH**2 / 3, [0.0, 0.0]
     for k, u in enumerate((3.0, 9.0, -4.0, 2.0)):
@@ -405,7 +405,7 @@ def test_a_keyboard_interrupt_inside_a_step_leaves_the_last_whole_step():
         if calls[0] == 0:
             raise KeyboardInterrupt
 
-    m.add_force(ld.forces.UserForce(function=stops), "stops")
+    m.add_force("stops", ld.forces.UserForce(function=stops))
     system = m.compile()
     sim, whole = (ld.Simulation(system, inputs=["motor"], step=0.02) for _ in range(2))
     for u in (1.0, 2.0):

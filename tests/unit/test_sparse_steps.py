@@ -31,7 +31,7 @@ def nothing_dense(monkeypatch):
         raise AssertionError("a dense matrix was made")
 
     for module, names in (
-        (projection, ("terms", "mass_matrix", "constraint_equations")),
+        (projection, ("terms", "open_tree_mass_matrix", "constraint_equations")),
         (mobility_module, ("terms", "joint_rank", "free_terms")),
     ):
         for name in names:

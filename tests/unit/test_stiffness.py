@@ -16,7 +16,7 @@ def motion(system: ld.System, until: float, rtol: float = 1e-8, integrator: str 
 def damped_four_bar(damping: float) -> ld.System:
     """A four-bar whose crank is held by a spring and a damper: it creeps to where the spring balances gravity."""
     m = ld.library.four_bar()
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=50.0, damping=damping), "closer")
+    m.add_force("closer", ld.forces.JointSpring(joint="A", stiffness=50.0, damping=damping))
     return m.compile()
 
 
@@ -148,8 +148,8 @@ def test_a_light_wheel_with_dry_friction_creeps_in_few_steps():
     for name, inertia, x in (("wheel", 1e-5, 0.0), ("pendulum", 1.0, 0.5)):
         m.add_body(name, ld.Inertia(1.0, (x, 0, 0), inertia * np.eye(3)))
         m.add_joint(name, ld.Revolute(axis=(0, 0, 1)), m.ground, name, at=(0, 0, 0))
-    m.add_force(ld.forces.Motor(joint="wheel", torque=0.3), "motor")
-    m.add_force(ld.forces.JointFriction(joint="wheel", coulomb=1.0), "friction")
+    m.add_force("motor", ld.forces.Motor(joint="wheel", torque=0.3))
+    m.add_force("friction", ld.forces.JointFriction(joint="wheel", coulomb=1.0))
     run = motion(m.compile(), 0.1)
     assert run.statistics.steps + run.statistics.rejected < 200  # 53 seen; some 200,000 explicit ones
     speed = 0.01 * np.arctanh(0.3)
@@ -171,7 +171,7 @@ def test_a_light_linkage_let_go_against_a_very_stiff_spring_vibrates_as_in_the_c
     for name, parent, child, at in (("A", "ground", "crank", A), ("B", "crank", "rod", B), ("C", "rod", "block", C)):
         m.add_joint(name, pin, parent, child, at=at)
     m.add_joint("S", ld.Prismatic(axis=(1, 0, 0)), m.ground, "block", at=C)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=stiffness))
+    m.add_force(None, ld.forces.JointSpring(joint="A", stiffness=stiffness))
     system, times = m.compile(), np.linspace(0, 0.02, 41)
     run = ld.simulate(system, ld.assemble(system), (0, 0.2), t_eval=times, formulation=formulation, progress=False)
     assert run.status == "finished", run.message

@@ -143,7 +143,7 @@ def test_bodies_that_hang_on_nothing_are_noted_together():
 def test_a_body_held_by_a_bushing_or_pushed_by_a_force_is_meant():
     m = arm()
     m.add_body("engine", ld.Inertia.sphere(mass=1, radius=0.1))
-    m.add_force(ld.forces.Bushing(body1="ground", body2="engine", at=(0, 0, 0), stiffness=(1e5, 1e5, 1e5)))
+    m.add_force(None, ld.forces.Bushing(body1="ground", body2="engine", at=(0, 0, 0), stiffness=(1e5, 1e5, 1e5)))
     assert m.compile().warnings == ()
 
 

@@ -164,7 +164,7 @@ def test_a_drive_beyond_a_table_that_must_not_be_left_is_refused():
     system = ld.library.four_bar().compile()
     law = ld.forces.Table(points=[(0, 0), (1, 1)], outside="error")
     with pytest.raises(ld.LoopdynError, match=r"motion of 'A': its table of t goes from 0 to 1 and is left"):
-        ld.drive(system, "A", law, times=(0, 2))
+        ld.drive(system, "A", law, t_span=(0, 2))
 
 
 # ---------------------------------------------------------------------------------------------------- runs
@@ -212,8 +212,8 @@ def test_corners_are_met_whatever_the_variable_is():
             points = [[100 + x, y] for x, y in SPRING]
             law = {"of": "length", "points": points, "interpolation": "linear"}
             m.add_force(
-                ld.forces.Actuator(body1="ground", body2="mass", point1=(-100, 0, 0), point2=(0, 0, 0), force=law),
                 "work",
+                ld.forces.Actuator(body1="ground", body2="mass", point1=(-100, 0, 0), point2=(0, 0, 0), force=law),
             )
         else:
             m.add_motor("work", "S", force=table(SPRING, interpolation="linear"))
@@ -277,7 +277,7 @@ def test_a_run_within_its_tables_says_nothing():
 def test_a_mechanism_that_rests_at_a_corner_is_not_started_anew_all_the_time():
     system = slide(table([[-10, 40], [0, 0], [10, -80]], interpolation="linear"))
     m = system.mechanism.model_copy(deep=True)
-    m.add_force(ld.forces.JointFriction(joint="S", viscous=0.2), "damper")
+    m.add_force("damper", ld.forces.JointFriction(joint="S", viscous=0.2))
     system = m.compile()
     run = ld.simulate(system, system.state(q={"S": 5.0}), (0, 5.0), progress=False)
     assert run.status == "finished"

@@ -41,7 +41,7 @@ def four_bar(right):
     )
     m = ld.read_urdf(text).mechanism
     m.gravity = (0, -9.81, 0)
-    m.add_force(ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.2), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=5.0, rest=0.2))
     return m.compile()
 
 
@@ -114,13 +114,13 @@ def test_zero_force_and_preload_leave_rows_open(both):
     (found,) = ld.zero_force(system, "spring", {"A": (-1.0, 1.0)}, state)
     assert found.q[system.coordinates.index("A")] == pytest.approx(0.2, abs=1e-9)  # its rest
     assert found.tolerated == state.tolerated
-    one, two = (ld.preload(s, x, "spring").value for s, x in both)
+    one, two = (ld.preload(s, "spring", x).value for s, x in both)
     assert one == pytest.approx(two, abs=NEAR)
 
 
 def test_inverse_dynamics_within_a_tolerance_is_that_of_the_plane(both):
     times = np.linspace(0.0, 3.0, 13)
-    one, other = (ld.inverse_dynamics(s, {"A": "0.2 + 2*t"}, times, start=x) for s, x in both)
+    one, other = (ld.inverse_dynamics(s, {"A": "0.2 + 2*t"}, times, near=x) for s, x in both)
     assert np.abs(one.load - other.load).max() < NEAR
     assert np.abs(one.wrench[0] - other.wrench[0]).max() < NEAR
     assert set(other.left_open) == {"C.mx", "C.my", "C.fz"}

@@ -24,12 +24,12 @@ def four_bar(names="ABCD", friction=(), coupler=None, at_b=PIN, at_c=PIN):
     m.add_joint(b, at_b, "crank", "coupler", at=(0.3, 0, 0))
     m.add_joint(c, at_c, "coupler", "rocker", at=(0.8, 0.6, 0))
     for joint in friction:
-        m.add_force(ld.forces.JointFriction(joint=joint, viscous=1e-3))
+        m.add_force(None, ld.forces.JointFriction(joint=joint, viscous=1e-3))
     return m
 
 
 READERS = {
-    "spring": lambda m, joint: m.add_force(ld.forces.JointSpring(joint=joint, stiffness=0.2)),
+    "spring": lambda m, joint: m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=0.2)),
     "motor": lambda m, joint: m.add_motor("motor", joint, torque="-0.05*position"),
     "driver": lambda m, joint: m.add_driver("servo", joint, "-15*t"),
     "relation": lambda m, joint: m.add_constraint(
@@ -55,7 +55,7 @@ def test_the_joint_of_a_loop_that_nothing_reads_is_the_cut_one(count):
     for read in permutations("ABCD", count):
         m = four_bar(friction="ABCD")
         for joint in read:
-            m.add_force(ld.forces.JointSpring(joint=joint, stiffness=0.2))
+            m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=0.2))
         assert set(m.compile().topology.cuts).isdisjoint(read)
 
 
@@ -64,7 +64,7 @@ def test_speeds_alone_do_not_choose_the_cut():
     plain = four_bar(friction="BC").compile().topology.cuts
     m = four_bar(friction="BC")
     m.add_motor("motor", "C", torque="1 - 0.1*speed")
-    m.add_force(ld.forces.JointSpring(joint="C", damping=0.1))
+    m.add_force(None, ld.forces.JointSpring(joint="C", damping=0.1))
     assert m.compile().topology.cuts == plain
 
 
@@ -81,7 +81,7 @@ def test_exchanges_leave_no_massless_body_at_the_end_of_a_branch():
     # a coupler without inertia cannot hang on B or C alone, so a pin on the ground is cut, though read
     m = four_bar(coupler=ld.Inertia.massless())
     for joint in "AD":
-        m.add_force(ld.forces.JointSpring(joint=joint, stiffness=0.2))
+        m.add_force(None, ld.forces.JointSpring(joint=joint, stiffness=0.2))
     assert m.compile().topology.cuts[0] in "AD"
 
 
@@ -140,7 +140,7 @@ def crank_speed(a, start, stiffness):
 def check_wound_spring(cut, law, formulation, end, rtol, error):
     m = four_bar()
     if law == "spring":
-        m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.05))
+        m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=0.05))
     else:
         m.add_motor("motor", "B", torque="-0.05*position")
     system = m.compile(cuts=[cut])
@@ -167,7 +167,7 @@ def test_angles_of_cut_cylindrical_and_universal_joints_count_turns():
         # on a ball alone, a rod needs inertia about its line: 1 mm of radius changes speeds by 3e-6
         rod = ld.Inertia.rod(1.0, (0.3, 0, 0), (0.8, 0.6, 0), radius=1e-3)
         m = four_bar(at_b=at_b, at_c=at_c, coupler=rod)
-        m.add_force(ld.forces.JointSpring(joint=label, stiffness=0.05))
+        m.add_force(None, ld.forces.JointSpring(joint=label, stiffness=0.05))
         system = m.compile(cuts=["B"])
         assert system.counted == (() if label == "B.angle" else ("B.1",))
         start = ld.assemble(system, v={"A": 25.0})
@@ -189,7 +189,7 @@ def test_the_four_bar_of_an_independent_equation(cut):
     # friction on all pins: a one-coordinate equation by hand (closed-form geometry, counted pin angle, DOP853 at 1e-10)
     # has the crank point to this after 1.5 s
     m = four_bar(friction="ABCD")
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.2))
+    m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=0.2))
     system = m.compile(cuts=[cut])
     start = ld.assemble(system, v={"A": 25.0})
     run = ld.simulate(system, start, (0, 1.5), t_eval=[0, 1.5], rtol=1e-10, progress=False)
@@ -226,7 +226,7 @@ def test_a_gear_on_a_cut_joint_turns_with_it(cut):
 @CUTS
 def test_the_load_of_a_torsion_spring_on_a_cut_joint_knows_its_turns(cut):
     m = four_bar()
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.2, name="coil"))
+    m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=0.2, name="coil"))
     system = m.compile(cuts=[cut])
     for a in (0.4, 0.4 + 4 * np.pi, -0.3 - 6 * np.pi):
         state = ld.assemble(system, q={"A": a})
@@ -241,7 +241,7 @@ def test_the_load_of_a_torsion_spring_on_a_cut_joint_knows_its_turns(cut):
 def test_equilibria_do_not_depend_on_the_cut(cut):
     m = four_bar()
     m.gravity = (0, -9.81, 0)
-    m.add_force(ld.forces.JointSpring(joint="B", stiffness=0.2))
+    m.add_force(None, ld.forces.JointSpring(joint="B", stiffness=0.2))
     system = m.compile(cuts=[cut])
 
     def energy(a):
@@ -288,7 +288,7 @@ def bennett(read="1234", stiffness=0.05):
     m = ld.library.bennett()
     m.gravity, m.start = (0, 0, 0), type(m.start)()
     for k in read:
-        m.add_force(ld.forces.JointSpring(joint=f"P{k}", stiffness=stiffness))
+        m.add_force(None, ld.forces.JointSpring(joint=f"P{k}", stiffness=stiffness))
     return m
 
 

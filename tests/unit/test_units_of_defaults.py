@@ -20,7 +20,7 @@ def test_friction_has_the_same_transition_in_every_unit(units):
     m = ld.Mechanism("slide", units=units)
     m.add_body("b", ld.Inertia.sphere(mass=1 / u.factor("mass"), radius=1))
     m.add_joint("A", ld.Prismatic(axis=(1, 0, 0)), m.ground, "b", at=(0, 0, 0))
-    m.add_force(ld.forces.JointFriction(joint="A", coulomb=1.0 / u.factor("force")))
+    m.add_force(None, ld.forces.JointFriction(joint="A", coulomb=1.0 / u.factor("force")))
     system = m.compile()
     a = ld.accelerations(system, system.state(v={"A": 1e-3 / u.factor("length")}), "oracle")
     assert a[0] == pytest.approx(-0.09966799462495582, rel=1e-12)
@@ -43,17 +43,22 @@ def every_default(units):
     m.add_joint("S", ld.Prismatic(axis=(1, 0.1, 0)), "b0", "b1", at=at(1, 0, 0))
     m.add_joint("H", ld.Helical(axis=(1, 0, 0), pitch=n(0.01, "pitch")), "b1", "b2", at=at(2, 0, 0))
     for joint, kind in (("A", "torque"), ("S", "force")):
-        m.add_force(ld.forces.JointFriction(joint=joint, coulomb=n(0.3, kind)))
+        m.add_force(None, ld.forces.JointFriction(joint=joint, coulomb=n(0.3, kind)))
         m.add_force(
+            None,
             ld.forces.JointSpring(
                 joint=joint, stiffness=n(20.0, "angular_stiffness" if kind == "torque" else "stiffness")
-            )
+            ),
         )
-    m.add_force(ld.forces.SpringDamper("ground", "b1", at(0, 1, 0), at(1.5, 0, 0), stiffness=n(30.0, "stiffness")))
-    m.add_force(ld.forces.Bushing(body1="b0", body2="b2", at=at(2, 0, 0), stiffness=n([50.0, 60.0, 70.0], "stiffness")))
+    m.add_force(
+        None, ld.forces.SpringDamper("ground", "b1", at(0, 1, 0), at(1.5, 0, 0), stiffness=n(30.0, "stiffness"))
+    )
+    m.add_force(
+        None, ld.forces.Bushing(body1="b0", body2="b2", at=at(2, 0, 0), stiffness=n([50.0, 60.0, 70.0], "stiffness"))
+    )
     m.add_motor("table", "S", force={"of": "position", "points": [[n(x, "length"), n(y, "force")] for x, y in
                                                                   ((-1, 2), (0, 0), (0.5, -3), (1, -3))]})  # fmt: skip
-    m.add_force(ld.forces.AppliedForce(body="b2", at=at(3, 0, 0), force=n([0, 1.0, 2.0], "force")))
+    m.add_force(None, ld.forces.AppliedForce(body="b2", at=at(3, 0, 0), force=n([0, 1.0, 2.0], "force")))
     return m.compile()
 
 

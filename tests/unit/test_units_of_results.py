@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import pickle
 
+import numba
 import numpy as np
 import pytest
 
@@ -41,11 +42,11 @@ def arm(small: bool) -> ld.System:
     m.add_joint("C", ld.Cylindrical(axis=(1, 0, 0.2)), "crank", "slider", at=at(0.3, 0, 0.06))
     m.add_joint("P", ld.Prismatic(axis=(0, 0, 1)), m.ground, "plate", at=at(0, 0.6, 0))
     ends = {"body1": "slider", "point1": at(0.3, 0.1, 0.2), "body2": "plate", "point2": at(0.2, 0.6, 0.1)}
-    m.add_force(ld.forces.SpringDamper(**ends, stiffness=40.0 / L, damping=1.0 / L, length=0.3 * L), "spring")
+    m.add_force("spring", ld.forces.SpringDamper(**ends, stiffness=40.0 / L, damping=1.0 / L, length=0.3 * L))
     soft = {"stiffness": (0, 0, 25.0 / L), "angular_stiffness": (0.2 * T / A, 0, 0)}
-    m.add_force(ld.forces.Bushing(body1=m.ground, body2="plate", at=at(0, 0.6, 0), **soft), "bushing")
+    m.add_force("bushing", ld.forces.Bushing(body1=m.ground, body2="plate", at=at(0, 0.6, 0), **soft))
     m.add_motor("motor", "A", torque=3.0 * T)
-    m.add_force(ld.forces.JointSpring(joint="C.angle", stiffness=0.8 * T / A, rest=0.1 * A), "torsion")
+    m.add_force("torsion", ld.forces.JointSpring(joint="C.angle", stiffness=0.8 * T / A, rest=0.1 * A))
     return m.compile()
 
 
@@ -222,7 +223,7 @@ def test_drive_has_the_same_physics_in_declared_units(bars):
     for a, b in zip(ld.drive(si, "A", (0, 6.0)).events, ld.drive(mm, "A", (0, 6.0 * DEG)).events, strict=True):
         assert b.value == pytest.approx(a.value * DEG)
         assert b.inputs["A"] == pytest.approx(a.inputs["A"] * DEG)
-    moved = ld.drive(mm, "A", "20*t", times=(0, 1, 5))
+    moved = ld.drive(mm, "A", "20*t", t_eval=np.linspace(0, 1, 5))
     assert moved["A.speed"].dims == ("time",)
     assert moved["A.speed"].attrs["units"] == "deg/s"
     np.testing.assert_allclose(moved["A.speed"], 20.0)
@@ -292,3 +293,61 @@ def test_root_mean_squares_are_means_over_time_in_summary_and_bearings(bars):
     assert run.bearings().table().loc["C radial force", "rms"] == pytest.approx(expected, rel=1e-12)
     both = run.summary().loc[["C.fx", "C.fy"], "rms"]
     assert np.hypot(*both) == pytest.approx(expected, rel=1e-12)
+
+
+def rods(small):
+    """A plate on three parallel rods of which one is 1 um too long: redundant, and cannot close exactly."""
+    L, M = (1e3, 1e3) if small else (1.0, 1.0)
+    m = ld.Mechanism("plate", units={"length": "mm", "angle": "deg", "mass": "g", "torque": "N*mm"} if small else {})
+    m.add_body("plate", ld.Inertia.box(M, (0, 1.0 * L, 0), (L, 0.1 * L, 0.1 * L)))
+    for k, x in enumerate((-0.5, 0.0, 0.5)):
+        top = (1.0 + (1e-6 if k == 1 else 0.0)) * L
+        m.add_body(f"rod{k}", ld.Inertia.rod(M, (x * L, 0, 0), (x * L, top, 0), 0.01 * L))
+        m.add_joint(f"A{k}", ld.Revolute(axis=(0, 0, 1)), m.ground, f"rod{k}", at=(x * L, 0, 0))
+        frames = [ld.Frame(position=(x * L, y, 0)) for y in (top, L)]
+        m.add_joint(
+            f"B{k}", ld.Revolute(axis=(0, 0, 1)), f"rod{k}", "plate", parent_frame=frames[0], child_frame=frames[1]
+        )
+    return m.compile()
+
+
+def test_tolerances_and_what_they_leave_open_are_in_declared_units():
+    si, mm = rods(False), rods(True)
+    one, other = ld.assemble(si, tolerance=(1e-5, 1e-5)), ld.assemble(mm, tolerance=(1e-5 * DEG, 1e-2))
+    assert one.tolerated is not None
+    assert other.tolerated.rows == one.tolerated.rows
+    assert (other.tolerated.angle, other.tolerated.length) == pytest.approx((1e-5, 1e-5))  # kept in SI
+    with pytest.raises(ld.errors.AssemblyError, match="deg and mm"):
+        ld.assemble(mm)
+    with pytest.raises(ld.LoopdynError, match="in deg and mm"):
+        ld.assemble(mm, tolerance=-1.0)
+    unit = {row: 1e3 if d == "length" else DEG for row, d in zip(si.constraint_rows, si.row_dimensions, strict=True)}
+    for of in (lambda s, x: ld.drive(s, "A0", (0.0, 0.1 if s is si else 0.1 * DEG, 3), near=x).left_open,
+               lambda s, x: ld.simulate(s, x, (0, 0.01), progress=False).left_open,
+               lambda s, x: ld.mobility(s, x).tolerated):  # fmt: skip
+        a, b = of(si, one), of(mm, other)
+        assert b == pytest.approx({row: x * unit[row] for row, x in a.items()}, rel=1e-3, abs=1e-9)
+        assert max(b.values()) > 1e-5  # mm: the rod is 1 um too long
+
+
+def test_the_stiffness_of_an_equilibrium_is_in_declared_units(pair):
+    one, other = (ld.equilibrium(s) for s in pair)
+    turns = [s.labels.speeds[x].dimension == "angle" for s, x in ((pair[0], x) for x in one.freedoms)]
+    load, move = np.where(turns, 1e3, 1.0), np.where(turns, DEG, 1e3)
+    assert other.freedoms == one.freedoms
+    np.testing.assert_allclose(other.stiffness, one.stiffness * load[:, None] / move, rtol=1e-5, atol=1e-6)
+    units = {"torque": {"angle": "N*mm/deg", "length": "N*mm/mm"}, "force": {"angle": "N/deg", "length": "N/mm"}}
+    kinds = ["angle" if x else "length" for x in turns]
+    assert other.stiffness_units == [[units["torque" if i == "angle" else "force"][j] for j in kinds] for i in kinds]
+    assert other.as_data()["stiffness"] == other.stiffness.tolist()
+
+
+def test_a_reduce_function_of_a_rollout_gets_declared_units(bars):
+    @numba.njit
+    def last(t, q, v, a):
+        return q[-1]
+
+    for s in bars:
+        found = ld.rollout(s, None, (0, 0.05), reduce=last, progress=False)
+        whole = ld.rollout(s, None, (0, 0.05), progress=False)
+        np.testing.assert_allclose(found["value"].values, whole["q"].values[:, -1], rtol=1e-12)

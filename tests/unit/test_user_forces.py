@@ -20,7 +20,7 @@ def pushed_four_bar(by_function: bool) -> ld.System:
     """A four-bar with 3 N m on its crank, from a function or from a motor."""
     m = ld.library.four_bar()
     if by_function:
-        m.add_force(torque(3.0), "push")
+        m.add_force("push", torque(3.0))
     else:
         m.add_motor("push", "A", torque=3.0)
     system = m.compile(cuts=["C"])
@@ -35,7 +35,7 @@ def test_a_user_force_turns_a_rotor(formulation):
     m = ld.Mechanism("rotor")
     m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(1, 0, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), "ground", "rod", at=(0, 0, 0))
-    m.add_force(torque(3.0), "push")
+    m.add_force("push", torque(3.0))
     system = m.compile()
     assert ld.accelerations(system, system.state(), formulation)[0] == pytest.approx(4.5, rel=1e-12)
     run = ld.simulate(system, system.state(), (0, 1), formulation=formulation, t_eval=[1.0], progress=False)
@@ -75,7 +75,7 @@ def test_a_constant_that_changes_between_calls_is_seen():
         out[0] += size[0]
 
     m = ld.library.four_bar()
-    m.add_force(ld.forces.UserForce(function=push), "push")
+    m.add_force("push", ld.forces.UserForce(function=push))
     system = m.compile()
     state = ld.assemble(system)
     solve = ld.prepare(system, "auto", state)

@@ -99,11 +99,11 @@ def assemble(
         Close from all `tries` starts instead of stopping at the first success: the nearest of all closures found is
         returned, and the note says how many there were.
     tolerance : float or (angle, length), optional
-        Largest residual, in rad and in m, of redundant constraints that contradict others because dimensions are
-        rounded; one number holds for both. All other constraints are satisfied exactly. By default that of `near`, or
-        zero. `tolerated` of the state lists the constraints that stay open; analyses and runs from this state leave
-        them open. A system that already leaves rows open, like that of a run from such a state, leaves the same rows
-        open unless a tolerance is given.
+        Largest residual, in the declared units of angles and lengths, of redundant constraints that contradict others
+        because dimensions are rounded; one number holds for both. All other constraints are satisfied exactly. By
+        default that of `near`, or zero. `tolerated` of the state lists the constraints that stay open; analyses and
+        runs from this state leave them open. A system that already leaves rows open, like that of a run from such a
+        state, leaves the same rows open unless a tolerance is given.
 
     Returns
     -------
@@ -129,9 +129,10 @@ def assemble(
     """
     q = system.in_si(q) if isinstance(q, Mapping) else q
     v = system.in_si(v, speeds=True) if isinstance(v, Mapping) else v
+    allowed = None if tolerance is None else _tolerances(system, tolerance)
     try:
         found = assembled(
-            system, q, v, fix=fix, near=near, t=t, tries=tries, limits=limits, search=search, tolerance=tolerance
+            system, q, v, fix=fix, near=near, t=t, tries=tries, limits=limits, search=search, tolerance=allowed
         )
     except AssemblyError as error:
         error.nearest = replace(error.nearest, system=system) if isinstance(error.nearest, State) else None
@@ -150,7 +151,7 @@ def assembled(
     tries: int | None = None,
     limits: bool = True,
     search: bool = False,
-    tolerance: float | tuple[float, float] | None = None,
+    tolerance: tuple[float, float] | None = None,
 ) -> State:
     """Close all loops: :func:`assemble` with coordinates and speeds in SI units."""
     if q is None and v is None and near is None:
@@ -162,7 +163,7 @@ def assembled(
     _check_labels(system, q, v, fix)
     targets, guesses = _targets(system, start, q if isinstance(q, Mapping) else {}, fix)
     start = State(t, _moved(system, start.q, guesses), start.v)
-    allowed = None if tolerance is None else _tolerances(tolerance)
+    allowed = tolerance
     if allowed is None and system.tolerated is None and near is not None and near.tolerated is not None:
         allowed = near.tolerated.angle, near.tolerated.length
     system = system if allowed is None else system.exact or system
@@ -172,7 +173,7 @@ def assembled(
     return State(t, pose.q, speeds_for(system.for_state(pose), pose, v, fix), note, pose.tolerated)
 
 
-def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
+def _tolerances(system: System, given: float | tuple[float, float]) -> tuple[float, float]:
     """Tolerances of angles and lengths, rad and m."""
     try:
         values = np.broadcast_to(np.asarray(given, float), 2)
@@ -180,9 +181,10 @@ def _tolerances(given: float | tuple[float, float]) -> tuple[float, float]:
         values = np.array([np.nan, np.nan])
     if not (np.isfinite(values).all() and (values >= 0.0).all()):
         raise LoopdynError(
-            f"assemble: tolerance is {given!r}. Give one number, or one for angles in rad and one for lengths in m."
+            f"assemble: tolerance is {given!r}. Give one number, or one for angles and one "
+            f"for lengths, in {system.units.angle} and {system.units.length}."
         )
-    return float(values[0]), float(values[1])
+    return float(values[0]) * system.units.factor("angle"), float(values[1]) * system.units.factor("length")
 
 
 def _check_labels(system: System, q: object, v: object, fix: Sequence[str] | None) -> None:

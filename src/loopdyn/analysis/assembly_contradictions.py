@@ -78,7 +78,7 @@ def with_rows_open(kept: System, pose: State, note: str) -> tuple[State, str]:
     system = kept.exact or kept
     open_by = np.abs(terms(system, pose).phi)
     worst = ", ".join(
-        f"{label} by {x:.2g} {'rad' if d == 'angle' else 'm'}"
+        f"{label} by {x / system.units.factor(d):.2g} {system.units.symbol(d)}"
         for label, d, x, least in zip(
             system.constraint_rows, system.row_dimensions, open_by, CLOSED * system.row_units, strict=True
         )
@@ -93,7 +93,8 @@ def rounded_error(
 ) -> AssemblyError:
     """Error for contradicting redundant constraints: which, by how much, and which changes help."""
     angle, length = found.largest(system)
-    amounts = [f"{x:.2g} {unit}" for x, unit in ((angle, "rad"), (length, "m")) if x > 0.0]
+    u, of = system.units, (("angle", angle), ("length", length))
+    amounts = [f"{x / u.factor(d):.2g} {u.symbol(d)}" for d, x in of if x > 0.0]
     held = f" with {', '.join(f'{k.label} = {k.value:g}' for k in targets)}" if targets else ""
     together, alone = changes_that_close(system, found)
     cure = f" The smallest change of dimensions that closes it: move {_listed(together)}." if together else ""
@@ -103,11 +104,15 @@ def rounded_error(
         f"{' and '.join(amounts)} ({', '.join(found.residual)}), as rounded dimensions do; all others close."
     )
     if allowed is not None:
-        text += f" The tolerance allows {allowed[0]:.2g} rad and {allowed[1]:.2g} m."
-    least = _rounded_up(max(angle, length / system.size)), _rounded_up(max(length, angle * system.size))
+        one, other = allowed[0] / u.factor("angle"), allowed[1] / u.factor("length")
+        text += f" The tolerance allows {one:.2g} {u.angle} and {other:.2g} {u.length}."
+    least = (
+        _rounded_up(max(angle, length / system.size) / u.factor("angle")),
+        _rounded_up(max(length, angle * system.size) / u.factor("length")),
+    )
     return AssemblyError(
-        f"{text}{cure} Or leave them open: ld.assemble(system, ..., tolerance=({least[0]:.0e}, {least[1]:.0e})) in rad "
-        "and m, --angle-tolerance and --length-tolerance on the command line.",
+        f"{text}{cure} Or leave them open: ld.assemble(system, ..., tolerance=({least[0]:.0e}, {least[1]:.0e})) in "
+        f"{u.angle} and {u.length}, --angle-tolerance and --length-tolerance on the command line.",
         nearest=found.pose,
         gap=max(angle, length),
     )

@@ -94,7 +94,7 @@ class Branches:
         how = "all there are" if self.complete else "found by search, so there may be more"
         lines = [f"{s.name} at {at}: {len(self)} closures, {how}"]
         open_ = largest_open((s, branch.state) for branch in self)
-        lines += [f"  {said_open(open_)}"] if open_ else []
+        lines += [f"  {said_open(s, open_)}"] if open_ else []
         for branch in self:
             pose = zip(s.coordinates, branch.state.q, strict=True)
             values = ", ".join(said(s, label, x) for label, x in pose if label not in self.given)

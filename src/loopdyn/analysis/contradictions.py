@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError
@@ -115,7 +115,7 @@ def dependent_rows(system: System, pose: State, least: float) -> tuple[str, ...]
     may_go = _may_go(system)
     Q = np.linalg.qr(A[~may_go].T)[0] if not may_go.all() else np.zeros((A.shape[1], 0))
     rest = A[may_go] - (A[may_go] @ Q) @ Q.T
-    order = qr(rest.T, mode="r", pivoting=True)[1]
+    order = scipy.linalg.qr(rest.T, mode="r", pivoting=True)[1]
     held = np.linalg.matrix_rank(A[~may_go], tol=CANDIDATE * top) if not may_go.all() else 0
     gone = np.flatnonzero(may_go)[order[max(count - held, 0) :]]
     return tuple(system.constraint_rows[k] for k in sorted(gone.tolist()))
@@ -235,19 +235,25 @@ def within_tolerance(system: System, state: State, where: str) -> tuple[System, 
 
 
 def largest_open(pairs: Iterable[tuple[System, State]]) -> dict[str, float]:
-    """Largest residual, rad or m, of each row that systems leave open at their states."""
+    """Largest residual of each row that systems leave open at their states, in declared units."""
     found: dict[str, float] = {}
     for system, state in pairs:
         if system.tolerated is not None and system.exact is not None:
-            phi = dict(zip(system.constraint_rows, np.abs(terms(system.exact, state).phi), strict=True))
+            units = np.array([system.units.factor(d) for d in system.row_dimensions])
+            phi = dict(zip(system.constraint_rows, np.abs(terms(system.exact, state).phi) / units, strict=True))
             found |= {row: max(found.get(row, 0.0), float(phi[row])) for row in system.tolerated.rows}
     return found
 
 
-def said_open(residuals: Mapping[str, float]) -> str:
-    """Rows that are left open, in words."""
-    rows = ", ".join(f"{row} by {x:.2g}" for row, x in residuals.items() if x > ROUNDING)
-    return f"left open within the tolerance (rad or m): {rows or 'none by more than rounding'}"
+def said_open(system: System, residuals: Mapping[str, float]) -> str:
+    """Rows that are left open by residuals in declared units, in words."""
+    of = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    rows = ", ".join(
+        f"{row} by {x:.2g} {system.units.symbol(of[row])}"
+        for row, x in residuals.items()
+        if x * system.units.factor(of[row]) > ROUNDING
+    )
+    return f"left open within the tolerance: {rows or 'none by more than rounding'}"
 
 
 # ---------------------------------------------------------------------------------- changes of dimensions

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again, largest_open
@@ -47,7 +47,8 @@ def drive(
     inputs: str | Mapping[str, Any],
     motion: Any = None,
     *,
-    times: Any = None,
+    t_span: tuple[float, float] | None = None,
+    t_eval: ArrayLike | None = None,
     near: State | None = None,
     limits: bool = True,
 ) -> Drive:
@@ -63,8 +64,10 @@ def drive(
         Motion of a single input. A tuple ``(start, stop)`` or ``(start, stop, n)`` is a range of n steps, a list or
         array are values; joint coordinates, zero at the reference pose. A profile of
         :mod:`loopdyn.quantities.profiles`, a formula of ``t`` or a table are motions in time. All in declared units.
-    times : tuple or array, optional
-        Times of a motion: ``(start, stop)``, ``(start, stop, n)`` or values, s; by default the whole of a profile.
+    t_span : (float, float), optional
+        First and last time of a motion in time, s; by default the whole of a profile.
+    t_eval : array, optional
+        Output times, ascending within the span; by default 361 over the span.
     near : State, optional
         Pose from which the start of the range is approached, which decides the branch; by default the start of the
         model. Redundant constraints that it leaves open within a tolerance are left open in the analysis.
@@ -108,8 +111,19 @@ def drive(
     wrong = [label for label in given if label not in known]
     if wrong:
         raise unknown("drive", "joint coordinate", wrong, known)
-    course = course_of(system, given, times)
+    course = course_of(system, given, _times(t_span, t_eval))
     return _Driving(system, rows, course, limits).run(near)
+
+
+def _times(t_span: tuple[float, float] | None, t_eval: ArrayLike | None) -> Any:
+    """Times of a motion: an array, or the first and the last one; None if neither is given."""
+    if t_span is None or t_eval is None:
+        return t_span if t_eval is None else np.array(t_eval, float)
+    times = np.array(t_eval, float)
+    if times.size and not t_span[0] <= times.min() <= times.max() <= t_span[1]:
+        text = f"t_eval goes from {times.min():g} to {times.max():g} s, outside of t_span. Extend t_span."
+        raise LoopdynError(text)
+    return times
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> Inpu
     if times is None:
         finite = [x for x in ends if np.isfinite(x)]
         if not finite:
-            raise LoopdynError("a motion in time needs times. Give times=(start, stop) in s.")
+            raise LoopdynError("a motion in time needs times. Give t_span=(start, stop) in s.")
         times = (0.0, max(finite))
     t = _range("times", times)
     for element, of, lookup in r.tables:

@@ -47,19 +47,19 @@ STARTS = 64  # number of starts of a search with several degrees of freedom
 
 @overload
 def equilibrium(
-    system: System, start: State | None = None, search: None = None, *, t: float | None = None
+    system: System, near: State | None = None, search: None = None, *, t: float | None = None
 ) -> Equilibrium: ...
 
 
 @overload
 def equilibrium(
-    system: System, start: State | None = None, *, search: Mapping[str, tuple[float, float]], t: float | None = None
+    system: System, near: State | None = None, *, search: Mapping[str, tuple[float, float]], t: float | None = None
 ) -> Equilibria: ...
 
 
 def equilibrium(
     system: System,
-    start: State | None = None,
+    near: State | None = None,
     search: Mapping[str, tuple[float, float]] | None = None,
     *,
     t: float | None = None,
@@ -69,7 +69,7 @@ def equilibrium(
     Parameters
     ----------
     system : System
-    start : State, optional
+    near : State, optional
         Pose to start from; by default the start of the model. Without `search` the mechanism is released there and
         follows the static force, so that it comes to rest in a stable equilibrium; an exact equilibrium is kept.
         Redundant constraints that are left open within a tolerance stay open.
@@ -105,8 +105,8 @@ def equilibrium(
     >>> [(e.stability, abs(round(e["A"], 6))) for e in ld.equilibrium(system, search={"A": (-1, 4)})]
     [('stable', 0.0), ('unstable', 3.141593)]
     """
-    system = system if start is None else system.for_state(start)
-    here = _start(system, start, t)
+    system = system if near is None else system.for_state(near)
+    here = _start(system, near, t)
     statics = Statics(system, here)
     if search is None:
         return statics.classified(statics.settle(statics.start), ())
@@ -122,7 +122,7 @@ def equilibrium(
 
 
 def zero_force(
-    system: System, force: str, search: Mapping[str, tuple[float, float]], start: State | None = None
+    system: System, force: str, search: Mapping[str, tuple[float, float]], near: State | None = None
 ) -> tuple[State, ...]:
     """Poses of a mechanism with one degree of freedom at which the load of a spring, actuator or motor vanishes.
 
@@ -133,23 +133,23 @@ def zero_force(
         Name of the force.
     search : mapping
         Range of one joint coordinate in declared units.
-    start : State, optional
+    near : State, optional
         State on the circuit that is searched; by default the start of the model.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> m = ld.library.four_bar()
-    >>> name = m.add_force(ld.forces.JointSpring(joint="A", stiffness=10.0, rest=0.3), "spring")
+    >>> name = m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=10.0, rest=0.3))
     >>> [round(float(state.q[0]), 9) for state in ld.zero_force(m.compile(), "spring", {"A": (-1, 1)})]
     [0.3]
     """
-    system = system if start is None else system.for_state(start)
+    system = system if near is None else system.for_state(near)
     known = [n for n, f in system.mechanism.forces.items() if f.preloaded() is not None]
     if force not in known:
         text = f"'{force}' has no single load" if force in system.forces else f"there is no force '{force}'"
         raise ModelError([Problem("zero_force", text, nearest(force, known))])
-    statics = Statics(system, _start(system, start, None))
+    statics = Statics(system, _start(system, near, None))
     ranges = _ranges(system, search)
     if statics.freedoms != 1 or len(ranges) != 1:
         raise LoopdynError(
@@ -163,17 +163,17 @@ def zero_force(
     return tuple(replace(statics.state(q), system=system) for q in found)
 
 
-def preload(system: System, pose: State, force: str) -> Preload:
+def preload(system: System, force: str, state: State | None = None) -> Preload:
     """Free length of a spring, or load of an actuator or motor, that makes a pose an equilibrium.
 
     Parameters
     ----------
     system : System
-    pose : State
-        Closed pose; speeds are ignored.
     force : str
         A spring with a stiffness, whose free length (`length`, `rest`) is found, or an actuator or motor, whose law is
         replaced by a constant load.
+    state : State, optional
+        Closed pose; speeds are ignored. By default the start of the model, assembled.
 
     Examples
     --------
@@ -185,9 +185,10 @@ def preload(system: System, pose: State, force: str) -> Preload:
     >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
     >>> motor = m.add_motor("hold", "A", torque=0.0)
     >>> system = m.compile()
-    >>> round(ld.preload(system, system.state(), "hold").value, 9)
+    >>> round(ld.preload(system, "hold").value, 9)
     10.0
     """
+    pose = _start(system, None, None) if state is None else state
     system = system.for_state(pose)
     m = system.mechanism
     known = {n: key for n, f in m.forces.items() if (key := f.preloaded()) is not None}

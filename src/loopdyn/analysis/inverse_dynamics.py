@@ -54,14 +54,14 @@ POSSIBLE = 1e-8
 def inverse_dynamics(
     system: System,
     motion: Run | Samples | Sequence[State] | Mapping[str, Any],
-    times: ArrayLike | None = None,
+    t_eval: ArrayLike | None = None,
     *,
     accelerations: ArrayLike | None = None,
     motors: Sequence[str] | None = None,
     rule: Rule | None = None,
     weights: Mapping[str, float] | None = None,
     preload: Mapping[str, ArrayLike] | None = None,
-    start: State | None = None,
+    near: State | None = None,
     impossible: Literal["raise", "mark"] = "raise",
     tolerance: float = POSSIBLE,
 ) -> InverseDynamics:
@@ -72,10 +72,10 @@ def inverse_dynamics(
     system : System
     motion : Run, samples, list of State, or mapping
         A run of this system; anything with arrays ``t, q, v, a``; states, with `accelerations`; or joint coordinates
-        by label, each as a formula of ``t``, a number or a table in the units of the model, at the given `times`. The
+        by label, each as a formula of ``t``, a number or a table in the units of the model, at the times `t_eval`. The
         mapping must determine the motion: the mechanism is closed along its branch, and speeds and accelerations
         follow from the constraints.
-    times : array, optional
+    t_eval : array, optional
         Times in s, ascending, for a motion by formulas.
     accelerations : (n, nv) array, optional
         For a motion by states.
@@ -92,7 +92,7 @@ def inverse_dynamics(
     preload : mapping, optional
         Loads by motor, numbers or one value per time, in declared units; others zero. Only their self-balanced part can
         be chosen for a given motion: the result is as near to them as possible.
-    start : State, optional
+    near : State, optional
         Pose from which a motion by formulas is assembled: chooses the branch. By default the start of the model.
         Redundant constraints that it leaves open within a tolerance are left open along the motion.
     impossible : {"raise", "mark"}
@@ -116,10 +116,10 @@ def inverse_dynamics(
     >>> found.verdict, [round(x, 3) + 0.0 for x in found.load[:, 0].tolist()]
     ('fully actuated', [10.0, 7.071, 0.0, -7.071, -10.0])
     """
-    _check_options(motion, times, accelerations, motors, impossible, tolerance)
+    _check_options(motion, t_eval, accelerations, motors, impossible, tolerance)
     known = _motor_labels(system)
     chosen = _chosen_motors(system, motion, motors, known)
-    samples, pieces, unbounded = _sampled(system, motion, times, accelerations, start)
+    samples, pieces, unbounded = _sampled(system, motion, t_eval, accelerations, near)
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
     wanted = _preloads(chosen, preload, len(samples.t)) * factors(system, [known[c] for c in chosen])
     parts = []
@@ -229,7 +229,7 @@ def _check_options(
     if isinstance(motors, str):
         raise LoopdynError(f"motors is a list of labels, not a text. Write motors=['{motors}'].")
     if isinstance(motion, Mapping) and times is None:
-        raise LoopdynError("a motion by formulas needs times. Give them: times=np.linspace(0, 1, 201).")
+        raise LoopdynError("a motion by formulas needs times. Give them: t_eval=np.linspace(0, 1, 201).")
     if not isinstance(motion, Mapping) and times is not None:
         raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
     states = isinstance(motion, Sequence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,7 @@ class MeasuredRows:
         self._near = self._entries()
         # whether rows may depend on time; formulas of constraints are not examined
         self.steady = not (system.mechanism.drivers or m.base or m.constraints or m.user_constraints)
-        self._work = s.work()
-        self._w = s.open_work(self._work)
-        self._J, self._rate = np.empty((s.nc, s.nv)), np.empty(s.nc)
+        self._arrays: dict[str, tuple[Any, rec.Work, Array, Array]] = {}  # by the kind of numbers
         self._user = user_rows(s) if m.user_constraints else None
 
     def _entries(self) -> NDArray[np.int64]:
@@ -64,15 +62,30 @@ class MeasuredRows:
         return np.array(found, int)
 
     def __call__(self, t: float, q: Array, v: Array, near: Array) -> tuple[Array, Array, Array, Array]:
-        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`."""
-        s, w = self.measuring, self._w
+        """phi, J, rate and gamma of all rows of the measuring system; cut angles within half a turn of `near`.
+
+        With complex numbers, for a complex step, so are these.
+        """
+        s = self.measuring
+        work, w, J, by_time = self._of_kind(np.result_type(t, q, v, float))
         w.t[0], w.q[:], w.v[:] = t, q, v
         if len(self._near):
             w.near[len(s.model.force) :] = np.append(near, 0.0)[self._near]
         if self._user is not None:
-            self._user(t, q, v).write(w, self._J, self._rate)
-        kinematics.place(s.ints, s.floats, self._work, False)
-        jacobian.constraint_terms(s.ints, s.floats, self._work, self._J, self._rate)
-        if not math.isfinite(self._J.sum() + w.phi.sum() + w.gamma.sum()):
-            require_rows(s, w, self._J, t)
-        return w.phi.copy(), self._J.copy(), self._rate.copy(), w.gamma.copy()
+            if J.dtype.kind == "c":
+                raise LoopdynError(
+                    "constraints that are Python functions have no complex step. Write them as formulas."
+                )
+            self._user(t, q, v).write(w, J, by_time)
+        kinematics.place(s.ints, s.floats, work, False)
+        jacobian.constraint_terms(s.ints, s.floats, work, J, by_time)
+        if not np.isfinite(J.sum() + w.phi.sum() + w.gamma.sum()):
+            require_rows(s, w, J, t)
+        return w.phi.copy(), J.copy(), by_time.copy(), w.gamma.copy()
+
+    def _of_kind(self, dtype: Any) -> tuple[Any, rec.Work, Array, Array]:
+        """Work array, its parts, and arrays for J and the rates, for floats or complex numbers."""
+        if dtype.kind not in self._arrays:
+            s, work = self.measuring, self.measuring.work(dtype)
+            self._arrays[dtype.kind] = work, s.open_work(work), np.empty((s.nc, s.nv), dtype), np.empty(s.nc, dtype)
+        return self._arrays[dtype.kind]

@@ -16,7 +16,7 @@ from loopdyn.loops.reactions_along import PathReactions, States, reactions_along
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.measures import Measured, Path
-from loopdyn.system.measures import ACCELERATION, Quantity
+from loopdyn.system.measures import ACCELERATION, CompiledMeasure, Quantity
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import sized
 
@@ -52,22 +52,24 @@ class MeasureValues(Mapping[str, float]):
         return "\n".join(f"{name:<{width}} {x:>14.8g} {self.units[name]}" for name, x in self.items())
 
 
-class _Loads:
-    """Reactions and loads at one state, computed when a term needs them."""
+class Loads:
+    """Reactions and loads along a path, computed when a term needs them."""
 
-    def __init__(self, system: System, state: State, a: Array):
-        self.system, self.state = system.for_state(state), state
-        self.path = States(np.array([state.t]), state.q[None], state.v[None], a[None])
+    def __init__(self, system: System, path: States):
+        self.system, self.path = system, path
 
     @cached_property
     def reactions(self) -> PathReactions:
+        """Reactions of all joints and rows."""
         return reactions_along(self.system, self.path)
 
     @cached_property
     def forces(self) -> tuple[Array, Array]:
+        """Loads and powers of forces."""
         return force_loads(self.system, self.path, False)
 
     def __call__(self, quantity: Quantity) -> Array:
+        """Values (n,) of a term in SI units."""
         if quantity.kind == "reaction":
             return self.reactions.wrench[:, self.reactions.joints.index(quantity.name), quantity.index]
         if quantity.kind == "row":
@@ -103,17 +105,24 @@ def measures(system: System, state: State | None = None, a: ArrayLike | None = N
     """
     state = assemble(system) if state is None else state
     known = system.measures
+    values = measured_at(system, state, known, None if a is None else sized(a, system.nv, "a"))
+    return MeasureValues(values, {name: measure.unit for name, measure in known.items()})
+
+
+def measured_at(
+    system: System, state: State, known: Mapping[str, CompiledMeasure], a: Array | None = None
+) -> dict[str, float]:
+    """Values of compiled formulas at a state; accelerations `a` are computed if one needs them and none are given."""
     if a is not None:
-        found = sized(a, system.nv, "a")
+        found = a
     elif any(measure.level >= ACCELERATION for measure in known.values()):
         solved = accelerations_at(system, state)
         found = solved.a if isinstance(solved, Solution) else solved
     else:
         found = np.zeros(system.nv)
-    path = Path(np.array([state.t]), state.q[None], state.v[None], found[None], np.array([state.t]))
-    measured = Measured(system, path, _Loads(system, state, found))
-    values = {name: float(measured.of(measure)[0]) for name, measure in known.items()}
-    return MeasureValues(values, {name: measure.unit for name, measure in known.items()})
+    here = States(np.array([state.t]), state.q[None], state.v[None], found[None])
+    measured = Measured(system, Path(*here, here.t), Loads(system.for_state(state), here))
+    return {name: float(measured.of(measure)[0]) for name, measure in known.items()}
 
 
-__all__ = ["MeasureValues", "measures"]
+__all__ = ["Loads", "MeasureValues", "measured_at", "measures"]

@@ -8,6 +8,7 @@ elimination and by sparse equations of balance, in time that grows with the numb
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -70,12 +71,12 @@ class Mobility:
     gap : float
         Clarity of the rank decision: ratio of the smallest singular value kept to the largest dropped.
     tolerated : dict
-        Redundant rows that are left open within a tolerance, and their residuals at this pose, rad or m.
+        Redundant rows that are left open within a tolerance, and their residuals at this pose, declared units.
     driven : int
         Number of drivers.
     held : dict
         If only small contradictions of redundant rows prevent motion: these rows, and their residuals at neighbouring
-        poses, rad or m.
+        poses, declared units.
     nearly : int
         Number of these rows that are so nearly dependent that simulations count them as dependent.
     margin : float
@@ -119,6 +120,10 @@ class Mobility:
             return "a structure (rigid): the constraints allow no motion" + repeated
         return "drivers determine the motion, no degree of freedom is left" + repeated
 
+    def _repr_html_(self) -> str:
+        """Text for Jupyter."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     def __str__(self) -> str:
         lines = [
             f"{self.name}: {_count(self.dof, 'degree')} of freedom, {_count(self.redundant, 'redundant constraint')}"
@@ -130,12 +135,12 @@ class Mobility:
         lines.append(f"  constraint equations: {self.rows}, rank {self.rank}; Grübler count {self.grubler}")
         if self.tolerated:
             left = ", ".join(f"{row} by {x:.2g}" for row, x in self.tolerated.items())
-            lines.append(f"  left open within the tolerance (rad or m): {left}")
+            lines.append(f"  left open within the tolerance (declared units): {left}")
         if self.held:
             by = ", ".join(f"{row} by {x:.2g}" for row, x in self.held.items())
             lines.append(
-                f"  it could move if these were left open (rad or m): {by}. Axes or lengths may be rounded or slightly "
-                "off: correct them, or see ld.assemble(system, tolerance=...)"
+                f"  it could move if these were left open (declared units): {by}. Axes or lengths may be rounded or "
+                "slightly off: correct them, or see ld.assemble(system, tolerance=...)"
             )
         if self.nearly:
             lines.append(
@@ -320,15 +325,21 @@ def _all_rows(system: System) -> list[str]:
 
 
 def _held_by(system: System, pose: State) -> dict[str, float]:
-    """Rows whose small contradictions alone prevent motion, and their residuals if it moved, rad or m."""
+    """Rows whose small contradictions alone prevent motion, and their residuals if it moved, declared units."""
     found = None if system.tolerated is not None else contradiction(system, pose, LARGEST)
-    return {} if found is None else dict(found.residual)
+    return {} if found is None else _declared(system, found.residual)
 
 
 def _left_open(exact: System, pose: State, rows: tuple[str, ...]) -> dict[str, float]:
-    """Residuals of rows at a pose, rad or m."""
+    """Residuals of rows at a pose, declared units."""
     phi = dict(zip(exact.constraint_rows, np.abs(terms(exact, pose).phi).tolist(), strict=True))
-    return {row: phi[row] for row in rows}
+    return _declared(exact, {row: phi[row] for row in rows})
+
+
+def _declared(system: System, residuals: Mapping[str, float]) -> dict[str, float]:
+    """Residuals of rows in declared units."""
+    of = dict(zip(system.constraint_rows, system.row_dimensions, strict=True))
+    return {row: x / system.units.factor(of[row]) for row, x in residuals.items()}
 
 
 def _idle(system: System, pose: State) -> tuple[str, ...]:

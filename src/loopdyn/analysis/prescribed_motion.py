@@ -88,7 +88,7 @@ def given_samples(system: System, motion: Any, accelerations: ArrayLike | None) 
         if missing:
             raise LoopdynError(
                 f"a motion of type {type(motion).__name__} has no {', '.join(missing)}. Give a Run, states with "
-                "accelerations, or coordinates as formulas of t with times."
+                "accelerations, or coordinates as formulas of t with t_eval."
             )
         samples = Sampled(*(np.asarray(getattr(motion, n), float) for n in ("t", "q", "v", "a")))
     n = len(samples.t)

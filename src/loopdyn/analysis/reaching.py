@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from loopdyn.analysis.assembly_closure import (
     BLOCKED,
@@ -178,7 +178,7 @@ class Reaching(Loops):
             return np.full(n, np.inf), np.zeros((n, self.system.nv))
         r = np.concatenate([r, gaps])
         if isinstance(J, SparseRows):
-            return r, replace(J, matrix=sparse.vstack([J.matrix, self._sparse(J, own)]).tocsr())
+            return r, replace(J, matrix=scipy.sparse.vstack([J.matrix, self._sparse(J, own)]).tocsr())
         return r, np.vstack([J, self.dense(q, own)])
 
     def dense(self, q: Array, own: Sequence[GoalRows]) -> Array:
@@ -194,22 +194,22 @@ class Reaching(Loops):
             found.append((torque + np.cross(rows.at - motion.position[rows.body], force)) @ J[:3] + force @ J[3:])
         return np.vstack(found)
 
-    def _sparse(self, J: SparseRows, own: Sequence[GoalRows]) -> sparse.csr_matrix:
+    def _sparse(self, J: SparseRows, own: Sequence[GoalRows]) -> scipy.sparse.csr_matrix:
         """Rows of the goals over the motions of the bodies and the speeds, natural units."""
         system, first = self.system, 6 * self.system.nb
         found = []
         for rows in own:
             if rows.gradient is not None:
-                part = sparse.lil_matrix((1, first + system.nv))
+                part = scipy.sparse.lil_matrix((1, first + system.nv))
                 part[0, first:] = rows.gradient * self.units
             else:
                 torque, force = rows.wrench[:, :3], rows.wrench[:, 3:]
                 arm = rows.at - J.work.body[rows.body, rec.X : rec.X + 3]
-                part = sparse.lil_matrix((len(rows.wrench), first + system.nv))
+                part = scipy.sparse.lil_matrix((len(rows.wrench), first + system.nv))
                 k = 6 * (rows.body - system.n_bases)
                 part[:, k : k + 6] = np.hstack([torque + np.cross(arm, force), force * system.size])
             found.append(part.tocsr())
-        return sparse.vstack(found).tocsr()
+        return scipy.sparse.vstack(found).tocsr()
 
     def missing(self, q: Array) -> Array:
         """Residuals of the goals alone, natural units."""

@@ -22,7 +22,7 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.loops.continuation import PREDICTED, close
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
-from loopdyn.results.equilibrium import Equilibrium
+from loopdyn.results.equilibrium import Equilibrium, declared_stiffness
 from loopdyn.results.units import dimensions, shown
 from loopdyn.system.labels import FORCE_OF
 from loopdyn.system.system import State, System, TableUse
@@ -298,13 +298,12 @@ class Statics:
         if system.mechanism.contacts:
             notes.append(f"contacts do not act here: {', '.join(system.mechanism.contacts)}")
         if system.tolerated is not None:
-            notes.append(said_open(largest_open([(system, self.state(q))])))
+            notes.append(said_open(system, largest_open([(system, self.state(q))])))
         declared = shown(system, self.loads(q), dimensions(system, "load"))
         loads = dict(zip(system.forces, declared.tolist(), strict=True))
         state = replace(self.state(q), system=system)
-        return Equilibrium(
-            system, state, stability, labels, inverse.T @ K @ inverse, values, conservative, loads, "; ".join(notes),
-        )  # fmt: skip
+        stiffness = declared_stiffness(system, labels, inverse.T @ K @ inverse)
+        return Equilibrium(system, state, stability, labels, stiffness, values, conservative, loads, "; ".join(notes))
 
     def _chosen(self, q: Array, N: Array, wanted: Sequence[str]) -> tuple[tuple[str, ...], Array]:
         """Independent speeds, the wanted ones first if possible, and their rows over the motions N."""

@@ -34,6 +34,7 @@ MORE = (
     "drive and statics",
     "events",
     "fixed steps",
+    "linear equations",
 )
 
 
@@ -96,12 +97,19 @@ class Uses:
     def springs(self) -> None:
         """Forces on joints, and all results of a run."""
         m = ld.library.four_bar()
-        m.add_force(ld.forces.JointSpring(joint="A", stiffness=1.0, damping=0.1), "spring")
+        m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=1.0, damping=0.1))
         sprung = m.compile()
         at = sprung.state()
         ld.reactions(sprung, at)
         ld.accelerations(sprung, at, "absolute")
         ld.simulate(sprung, at, (0.0, 0.02), progress=False).data.load()
+
+    def linear(self) -> None:
+        """Kernels in complex numbers: derivatives of accelerations, points and loads."""
+        m = ld.library.four_bar()
+        m.add_motor("motor", "A", torque=0.0)
+        system = m.compile()
+        ld.linearize(system, inputs=["motor"], outputs=["A", system.topology.cuts[0] + ".speed", "motor.load", "A.fx"])
 
     def statics(self) -> None:
         """Kinematic analysis, statics, inverse dynamics."""
@@ -141,6 +149,7 @@ def uses() -> dict[str, Callable[[], object]]:
             run(integrator=each)
             for each in (ld.integrators.RK4(0.01), ld.integrators.ABM(0.01), ld.integrators.GeneralizedAlpha(0.01))
         ],
+        "linear equations": on.linear,
     }
 
 

@@ -39,6 +39,8 @@ DAYS_KEPT = 30  # entries that have not been used for so long are removed
 DAMAGED = ".damaged"  # suffix of an entry that was set aside
 LOCK = ".lock"  # suffix of the file that a process locks while it compiles an entry
 
+_READ_ONLY = False  # in workers of studies
+
 _SAID: set[str] = set()  # kinds of messages that have been given, once per process
 
 
@@ -93,6 +95,12 @@ def entries() -> list[Path]:
     return sorted((root() / versions()).glob("*/*.kernel"))
 
 
+def use_read_only() -> None:
+    """Use entries in this process without writing, locking or removing any."""
+    global _READ_ONLY
+    _READ_ONLY = True
+
+
 class DamagedEntry(Exception):
     """A truncated or damaged entry, or one that does not match its name."""
 
@@ -109,7 +117,8 @@ def read_entry(path: Path, key: str) -> Any:
     except DamagedEntry:
         _set_aside(path)
         return None
-    _mark_as_used(path)
+    if not _READ_ONLY:
+        _mark_as_used(path)
     return reduced
 
 
@@ -130,6 +139,8 @@ def content_of(path: Path, key: str) -> Any:
 
 def write_entry(path: Path, key: str, reduced: Any) -> None:
     """Write an entry to a temporary file and rename it."""
+    if _READ_ONLY:
+        return
     payload = dumps((key, reduced))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,6 +161,9 @@ def by_one_process(path: Path, meanwhile: Callable[[], object]) -> Iterator[None
 
     The lock is released when the process that holds it ends, in whatever way.
     """
+    if _READ_ONLY:
+        yield
+        return
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # no folder to write to, no locks: each process compiles for itself
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -198,6 +212,9 @@ def _mark_as_used(path: Path) -> None:
 
 
 def _set_aside(path: Path) -> None:
+    if _READ_ONLY:
+        say_once("damaged", f"damaged kernels in {path.parent.parent} are not used, but compiled.")
+        return
     with contextlib.suppress(OSError):  # another process may have set it aside, or the folder is read-only
         path.replace(path.with_suffix(DAMAGED))
     say_once("damaged", f"damaged kernels in {path.parent.parent} are set aside and compiled again.")

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 _NAMED_ONLY = {"builtins", "math", "cmath", "numpy", "numba"}
+_PLAIN = {str, bytes, int, float, bool, type(None)}
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def fingerprint(value: Any, memory: dict[int, Described] | None = None) -> str:
@@ -147,6 +149,8 @@ def _describe(value: Any, doc: str | None = None) -> tuple[str, list[types.Funct
     functions: list[types.FunctionType] = []
 
     def text(value: Any) -> str:
+        if type(value) in _PLAIN:  # most values, and quick
+            return _ADDRESS.sub("", repr(value))
         python = getattr(getattr(value, "_dispatcher", value), "py_func", value)  # a @vectorize keeps it further in
         if isinstance(python, types.FunctionType) and _is_opened(python.__module__):
             functions.append(python)
@@ -170,7 +174,7 @@ def _describe(value: Any, doc: str | None = None) -> tuple[str, list[types.Funct
             return f"{value.__module__}.{value.__qualname__}{getattr(value, '_fields', '')}"
         if isinstance(value, types.ModuleType):
             return value.__name__
-        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+        return _ADDRESS.sub("", repr(value))
 
     return text(value), functions
 

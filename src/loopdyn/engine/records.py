@@ -21,8 +21,8 @@ from loopdyn.engine.layout import Block, Floats, Ints, Opener, fill, opened
 
 # Header of the int array: lengths, that of bodies with the bases; addresses of blocks (`engine.layout`), 0 for none.
 H_BODIES, H_BASES, H_NQ, H_NV, H_CUTS, H_NC, H_FORCES, H_CODE, H_PROGRAMS, H_CONSTANTS = range(10)
-H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED = range(10, 17)
-H_SOLVER, H_CLOSING, H_MONITOR, H_SIZE = range(17, 21)
+H_LINEAR, H_ENTRIES, H_DEPTH, H_JETS, H_USER, H_PATH, H_COUNTED, H_TERMS = range(10, 18)
+H_SOLVER, H_CLOSING, H_MONITOR, H_SIZE = range(18, 22)
 
 # tree[i]: integers of body i.
 PARENT, KIND, Q0, V0, NV, REVERSED, N_TREE = range(7)
@@ -55,9 +55,14 @@ N_CUT_FRAMES = 26
 L_ROW, L_FIRST, L_COUNT, L_PROGRAM, L_KIND, N_LINEAR = range(6)
 E_CUT, E_FREEDOM, E_COORDINATE, N_ENTRY = range(4)
 
-# reader[k]: first step and number of steps on the path of what force k, or entry k - forces, reads of a cut angle. The
-# angle is read within half a turn of `reader_angle` plus the sum of sign * coordinate over these steps: where all axes
-# on the path are parallel, the tree joints on it; else the counted coordinate. Without a path: of `near`.
+# term[k]: what laws of forces read through measures: a point of a body (row, and `term_point` in its axes) or, where
+# the row is -1, a joint coordinate: cut joint or -1, freedom, q index or -1.
+T_BODY, T_CUT, T_FREEDOM, T_COORDINATE, N_TERM = range(5)
+
+# reader[k]: first step and number of steps on the path of what force k, entry k - forces, or term k - forces - entries
+# reads of a cut angle. The angle is read within half a turn of `reader_angle` plus the sum of sign * coordinate over
+# these steps: where all axes on the path are parallel, the tree joints on it; else the counted coordinate. Without a
+# path: of `near`.
 # counted[k]: cut joint and freedom of an angle that is a coordinate of its own, behind those of the tree.
 N_READER, N_STEP, N_COUNTED = 2, 2, 2
 
@@ -116,10 +121,12 @@ class Model(NamedTuple):
     entry: Annotated[Any, "ints", "entries, N_ENTRY"]
     factor: Annotated[Any, "floats", "entries"]
     gravity: Annotated[Any, "floats", "3"]
-    reader: Annotated[Any, "ints", "forces + entries, N_READER"]
+    term: Annotated[Any, "ints", "terms, N_TERM"]
+    term_point: Annotated[Any, "floats", "terms, 3"]
+    reader: Annotated[Any, "ints", "forces + entries + terms, N_READER"]
     path: Annotated[Any, "ints", "path, N_STEP"]  # coordinate, sign
     counted: Annotated[Any, "ints", "counted, N_COUNTED"]
-    reader_angle: Annotated[Any, "floats", "forces + entries"]
+    reader_angle: Annotated[Any, "floats", "forces + entries + terms"]
     armature: Annotated[Any, "floats", "nv"]  # inertia of rotors that turn with a freedom, kg m^2 or kg
     n_bases: Annotated[int, "bases"]
     nq: Annotated[int, "nq"]
@@ -144,8 +151,8 @@ class Work(NamedTuple):
     phi_t: Annotated[Any, "work", "nc"]  # rate of phi that is not due to motion
     rows: Annotated[Any, "work", "nc, 6"]  # direction of each row: torque and force on the child at M's origin
     factor: Annotated[Any, "work", "entries"]  # factors of the entries of linear records at this state
-    near: Annotated[Any, "work", "forces + entries"]  # in: angles of cut joints without a path are read within half a
-    # turn of these
+    near: Annotated[Any, "work", "forces + entries + terms"]  # in: angles of cut joints without a path are read within
+    # half a turn of these
     jets: Annotated[Any, "work", "jets, 3"]  # variables of a program with two derivatives
     motion: Annotated[Any, "work", "N_BASE_PROGRAMS, 3"]  # motion of a base with two derivatives
     stack: Annotated[Any, "work", "depth, 3"]
@@ -196,6 +203,7 @@ def system_sizes(ints: Any) -> tuple[int, int, int]:
     bases = ints[H_BASES]
     linear = ints[H_LINEAR]
     entries = ints[H_ENTRIES]
+    terms = ints[H_TERMS]
     path = ints[H_PATH]
     counted = ints[H_COUNTED]
     constants = ints[H_CONSTANTS]
@@ -205,12 +213,12 @@ def system_sizes(ints: Any) -> tuple[int, int, int]:
     jets = ints[H_JETS]
     depth = ints[H_DEPTH]
     n_ints = H_SIZE + bodies * N_TREE + cuts * N_CUT + forces * N_FORCE_INTS + code + programs + 1
-    n_ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY + (forces + entries) * N_READER
-    n_ints += path * N_STEP + counted * N_COUNTED
+    n_ints += bases * N_BASE_PROGRAMS + linear * N_LINEAR + entries * N_ENTRY + terms * N_TERM
+    n_ints += (forces + entries + terms) * N_READER + path * N_STEP + counted * N_COUNTED
     n_floats = bodies * N_BODY + cuts * N_CUT_FRAMES + forces * N_FORCE_FLOATS + constants + bases * 12 + entries + 3
-    n_floats += forces + entries + nv
+    n_floats += terms * 3 + forces + entries + terms + nv
     n_work = 1 + nq + nv + nv + nv + nv + bodies * N_WORK + nv * N_DOF + nc + nc + nc + nc * 6 + entries
-    n_work += forces + entries + jets * 3 + N_BASE_PROGRAMS * 3 + depth * 3
+    n_work += forces + entries + terms + jets * 3 + N_BASE_PROGRAMS * 3 + depth * 3
     return int(n_ints), int(n_floats), int(n_work)
 
 
@@ -225,6 +233,7 @@ def open_model(ints, floats):
     bases = ints[H_BASES]
     linear = ints[H_LINEAR]
     entries = ints[H_ENTRIES]
+    terms = ints[H_TERMS]
     path = ints[H_PATH]
     counted = ints[H_COUNTED]
     constants = ints[H_CONSTANTS]
@@ -240,8 +249,9 @@ def open_model(ints, floats):
     at_base_programs = at_program + programs + 1
     at_linear = at_base_programs + bases * N_BASE_PROGRAMS
     at_entry = at_linear + linear * N_LINEAR
-    at_reader = at_entry + entries * N_ENTRY
-    at_path = at_reader + (forces + entries) * N_READER
+    at_term = at_entry + entries * N_ENTRY
+    at_reader = at_term + terms * N_TERM
+    at_path = at_reader + (forces + entries + terms) * N_READER
     at_counted = at_path + path * N_STEP
     at_body = 0
     at_cut_frames = at_body + bodies * N_BODY
@@ -250,8 +260,9 @@ def open_model(ints, floats):
     at_base_pose = at_constants + constants
     at_factor = at_base_pose + bases * 12
     at_gravity = at_factor + entries
-    at_reader_angle = at_gravity + 3
-    at_armature = at_reader_angle + forces + entries
+    at_term_point = at_gravity + 3
+    at_reader_angle = at_term_point + terms * 3
+    at_armature = at_reader_angle + forces + entries + terms
     return Model(
         window(ints, at_tree, bodies, N_TREE),
         window(floats, at_body, bodies, N_BODY),
@@ -268,10 +279,12 @@ def open_model(ints, floats):
         window(ints, at_entry, entries, N_ENTRY),
         window(floats, at_factor, entries),
         window(floats, at_gravity, 3),
-        window(ints, at_reader, forces + entries, N_READER),
+        window(ints, at_term, terms, N_TERM),
+        window(floats, at_term_point, terms, 3),
+        window(ints, at_reader, forces + entries + terms, N_READER),
         window(ints, at_path, path, N_STEP),
         window(ints, at_counted, counted, N_COUNTED),
-        window(floats, at_reader_angle, forces + entries),
+        window(floats, at_reader_angle, forces + entries + terms),
         window(floats, at_armature, nv),
         bases,
         nq,
@@ -289,6 +302,7 @@ def open_work(ints, work):
     bodies = ints[H_BODIES]
     nc = ints[H_NC]
     entries = ints[H_ENTRIES]
+    terms = ints[H_TERMS]
     forces = ints[H_FORCES]
     jets = ints[H_JETS]
     depth = ints[H_DEPTH]
@@ -306,7 +320,7 @@ def open_work(ints, work):
     at_rows = at_phi_t + nc
     at_factor = at_rows + nc * 6
     at_near = at_factor + entries
-    at_jets = at_near + forces + entries
+    at_jets = at_near + forces + entries + terms
     at_motion = at_jets + jets * 3
     at_stack = at_motion + N_BASE_PROGRAMS * 3
     return Work(
@@ -323,7 +337,7 @@ def open_work(ints, work):
         window(work, at_phi_t, nc),
         window(work, at_rows, nc, 6),
         window(work, at_factor, entries),
-        window(work, at_near, forces + entries),
+        window(work, at_near, forces + entries + terms),
         window(work, at_jets, jets, 3),
         window(work, at_motion, N_BASE_PROGRAMS, 3),
         window(work, at_stack, depth, 3),

@@ -60,7 +60,7 @@ class Actuator(Force):
         """Bodies and points; one program."""
         ends = two_points(self, r, places, element, path)
         variables = {"t": "number", "length": "length", "speed": "speed"}
-        program = law_program(self.force, variables, "force", r, element, (*path, "force"))
+        program = law_program(self.force, variables, "force", r, element, (*path, "force"), terms=places.terms)
         if ends is None:
             return None
         bodies, floats, _ = ends

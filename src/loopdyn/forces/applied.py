@@ -66,7 +66,8 @@ class AppliedForce(Force):
         for key in ("torque", "force"):
             given: Any = getattr(self, key)
             for k, one in enumerate(given):
-                programs.append(law_program(one, {"t": "number"}, key, r, element, (*path, key, k)))
+                where = (*path, key, k)
+                programs.append(law_program(one, {"t": "number"}, key, r, element, where, terms=places.terms))
         if body < 0:
             return None
         axes = places.axes(body, np.eye(3)) if self.axes == "body" else np.eye(3)

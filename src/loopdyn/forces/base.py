@@ -13,7 +13,7 @@ A force type is one file, named after the type. It holds
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -23,7 +23,15 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ExpressionError
-from loopdyn.quantities.expressions import Interpolation, Outside, Program, constant_program, parse, table_program
+from loopdyn.quantities.expressions import (
+    FormulaPart,
+    Interpolation,
+    Outside,
+    Program,
+    constant_program,
+    parse,
+    table_program,
+)
 from loopdyn.quantities.profiles import AnyProfile, Profile
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec, Vec2
 from loopdyn.quantities.wording import element_of
@@ -81,6 +89,17 @@ class Places(Protocol):
 
     def freedom(self, label: str, element: str, path: Path) -> Freedom | None:
         """Freedom called `label`; None, with the problem recorded, if there is none."""
+
+    @property
+    def terms(self) -> MeasureTerms:
+        """Measures, for laws of forces."""
+
+
+class MeasureTerms(Protocol):
+    """Queries of laws to the measures of the system under construction."""
+
+    def part(self, name: str, element: str, path: Path) -> FormulaPart | None:
+        """Program of a measure as a part of others; None, with the problem recorded, if no law can read it."""
 
 
 @dataclass(frozen=True)
@@ -210,12 +229,13 @@ def law_program(
     path: Path,
     *,
     motion: bool = False,
+    terms: MeasureTerms | None = None,
 ) -> Program:
     """Program of a law of the named variables (name: dimension), result in SI.
 
     Formulas and tables are written in the units of the model; scaling at both ends of the program makes
     SI of it. A law that is a `motion` must have a speed, and is differentiated twice: its tables are smoother than
-    those of forces.
+    those of forces. With `terms` formulas may name measures.
     """
     names = list(variables)
     scales = [1.0 / r.units.factor(d) for d in variables.values()]
@@ -239,23 +259,34 @@ def law_program(
         formula = r.expression(law, element, path)
         if formula is None:
             return constant_program(0.0)
-        for name in sorted(formula.names & set(names) & set(r.parameters)):
-            r.problem(
-                element,
-                f"'{name}' is both a parameter and a variable of this formula",
-                "Rename the parameter.",
-                path,
-            )
-        for name in sorted(formula.names & r.measures - {*names, *r.parameters}):
-            known = ", ".join(names)
-            hint = f"Laws know {known} and parameters; for other quantities write a function: ld.forces.UserForce."
-            r.problem(element, f"the measure '{name}' cannot be used in a law", hint, path)
+        for kind, other in (("parameter", r.parameters), ("measure", r.measures)):
+            for name in sorted(formula.names & set(names) & set(other)):
+                message = f"'{name}' is both a {kind} and a variable of this formula"
+                r.problem(element, message, f"Rename the {kind}.", path)
+        parts: Mapping[str, FormulaPart] | None = {}
+        read = sorted(formula.names & r.measures - {*names, *r.parameters})
+        if read:
+            parts = _parts_of_measures(read, names, r, element, path, terms)
+        if parts is None:
             return constant_program(0.0)
         constants = {k: v for k, v in r.parameters.items() if k not in variables}
-        return formula.program(names, constants, input_scale=scales, output_scale=output)
+        return formula.program(names, constants, input_scale=scales, output_scale=output, parts=parts)
     except ExpressionError as error:
         r.problem(element, str(error), path=path)
         return constant_program(0.0)
+
+
+def _parts_of_measures(
+    read: Sequence[str], variables: Sequence[str], r: Resolver, element: str, path: Path, terms: MeasureTerms | None
+) -> Mapping[str, FormulaPart] | None:
+    """Parts of a program for the measures that a law reads; None, with the problem recorded, if it cannot."""
+    if terms is None:
+        hint = f"A formula here knows {', '.join(variables)} and parameters. Laws of forces may name measures."
+        r.problem(element, f"the measure '{read[0]}' cannot be used in it", hint, path)
+        return None
+    found = {name: terms.part(name, element, path) for name in read}
+    parts = {name: part for name, part in found.items() if part is not None}
+    return parts if len(parts) == len(read) else None
 
 
 class Force(Spec):

@@ -44,6 +44,7 @@ from loopdyn.forces.joint_spring import JOINT_SPRING, JointSpring
 from loopdyn.forces.joint_tendon import JOINT_TENDON, JointTendon
 from loopdyn.forces.line import stretch
 from loopdyn.forces.loading import push, wrench_pair
+from loopdyn.forces.measured import put_terms
 from loopdyn.forces.motor import MOTOR, Motor
 from loopdyn.forces.spring_damper import SPRING_DAMPER, SpringDamper
 from loopdyn.forces.user import UserForce
@@ -155,6 +156,7 @@ def add_loads(model, work):
     for k in range(model.nv):
         work.load[k] = work.tau[k]
     work.jets[:, :] = 0.0
+    put_terms(model, work)
     for n in range(model.force.shape[0]):
         act(model, work, n)
 

@@ -21,20 +21,31 @@ from loopdyn.spatial.plucker import cross, dot, get3, get9, sub
 
 
 @inline
+def tree_motion(work, speed, coordinate):
+    """Coordinate (zero if there is no scalar one) and speed of a freedom of a tree joint."""
+    dx = work.v[speed]
+    x = 0.0 * dx
+    if coordinate >= 0:
+        x = work.q[coordinate]
+    return x, dx
+
+
+@inline
 def tree_freedom(model, work, n):
     """Coordinate (zero if there is no scalar one) and speed of a tree joint that force n depends on."""
-    dx = work.v[model.force[n, FORCE_FREEDOM]]
-    x = 0.0 * dx
-    if model.force[n, FORCE_COORDINATE] >= 0:
-        x = work.q[model.force[n, FORCE_COORDINATE]]
-    return x, dx
+    return tree_motion(work, model.force[n, FORCE_FREEDOM], model.force[n, FORCE_COORDINATE])
 
 
 @inline
 def cut_freedom(model, work, n):
     """Coordinate and speed of a cut joint that force n depends on; torque, force at xM of a unit load on the child."""
+    return cut_motion(model, work, model.force[n, FORCE_CUT], model.force[n, FORCE_FREEDOM], n)
+
+
+@inline
+def cut_motion(model, work, cut, index, reader):
+    """Coordinate, as `reader` reads it, and speed of a freedom of a cut joint; torque, force at xM of its unit load."""
     B = work.body
-    cut, index = model.force[n, FORCE_CUT], model.force[n, FORCE_FREEDOM]
     i, j = model.cut[cut, C_PARENT], model.cut[cut, C_CHILD]
     xF, vF = body_point(B, i, get3(model.cut_frames, cut, F_POINT))
     xM, vM = body_point(B, j, get3(model.cut_frames, cut, M_POINT))
@@ -44,7 +55,7 @@ def cut_freedom(model, work, n):
     d = sub(xM, xF)
     kind = model.cut[cut, C_KIND]
     torque, force = joint_wrench(kind, index, F, M, par)
-    x = counted_angle(model, work, n, kind, index, joint_coordinate(kind, index, F, M, par, d))
+    x = counted_angle(model, work, reader, kind, index, joint_coordinate(kind, index, F, M, par, d))
     wF = get3(B, i, W)
     v = sub(sub(vM, vF), cross(wF, d))
     dx = dot(torque, sub(get3(B, j, W), wF)) + dot(force, v)

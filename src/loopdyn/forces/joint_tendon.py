@@ -69,7 +69,7 @@ class JointTendon(Force):
             floats += [f.index, f.coordinate, factor]
         rate, out = ("speed", "force") if found.dimension == "length" else ("angular_speed", "torque")
         variables = {"t": "number", "length": found.dimension, "speed": rate}
-        program = law_program(self.force, variables, out, r, element, (*path, "force"))
+        program = law_program(self.force, variables, out, r, element, (*path, "force"), terms=places.terms)
         return Record(floats=floats, programs=[program], torque=out == "torque", own=len(found.freedoms))
 
 

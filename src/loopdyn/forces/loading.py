@@ -9,6 +9,8 @@ from loopdyn.engine.records import FORCE_PROGRAM, PV, PW, R, V, W, X
 from loopdyn.quantities.expressions import run_program
 from loopdyn.spatial.plucker import add, add3, cross, get3, get9, mul, neg, rot, sub, transpose
 
+LAW_VARIABLES = 3  # variables of the program of a law: the time and two of its type; terms of measures follow
+
 
 @inline
 def body_point(B, i, p):

@@ -64,7 +64,7 @@ class Motor(Force):
             r.problem(element, f"'{self.joint}' takes a {key}, not a {other}", f"Give '{key}' and nothing else.", path)
             return None
         variables = freedom_dimensions(f)
-        program = law_program(given, variables, key, r, element, (*path, key))
+        program = law_program(given, variables, key, r, element, (*path, key), terms=places.terms)
         # kernels offer t, position, speed in this order; without a scalar coordinate the second is left out
         own = HAS_POSITION if "position" in variables else 0
         return Record(freedom=f, programs=[program], torque=f.rotation, own=own)

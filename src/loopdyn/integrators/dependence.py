@@ -47,5 +47,6 @@ def angles_to_wrap(system: System) -> NDArray[np.int64]:
     read = {label for force in system.mechanism.forces.values() for label in force.reads()}
     angles -= {k for k, label in enumerate(system.coordinates) if label in read}
     angles -= {int(c) for cut, _, c in model.entry if cut < 0}
+    angles -= {int(c) for body, cut, _, c in model.term if body < 0 and cut < 0}
     angles -= set(model.path[:, 0].tolist())
     return np.array(sorted(angles), np.int64)

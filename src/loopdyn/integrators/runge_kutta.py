@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.polynomial import Polynomial
 
 from loopdyn.integrators.base import Adaptive, Fixed
@@ -40,8 +44,8 @@ def dp5() -> Method:
 @cache
 def dop853() -> Method:
     """Dormand-Prince 8(5,3) [Hairer1993 section II.10] with its dense output of order 7; coefficients from SciPy."""
-    from scipy.integrate._ivp import dop853_coefficients as table
-
+    # the file of the coefficients by itself: scipy.integrate imports more than all of loopdyn
+    table = SimpleNamespace(**run_path(str(Path(scipy.__path__[0]) / "integrate" / "_ivp" / "dop853_coefficients.py")))
     n, all_ = table.N_STAGES, table.N_STAGES_EXTENDED
     a, b = np.ascontiguousarray(table.A[:n, :n]), np.array(table.B)
     e = np.vstack([table.E5[:n], table.E3[:n]])  # the end of the step has weight zero in both

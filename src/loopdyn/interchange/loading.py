@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
 
 from loopdyn.errors import ModelError, Problem, warn
-from loopdyn.interchange.report import Report
-from loopdyn.io.yaml import load as load_yaml
-from loopdyn.model.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from loopdyn.interchange.report import Report
+    from loopdyn.model.mechanism import Mechanism
 
 MJCF = (".xml", ".mjcf")
 YAML = (".yaml", ".yml")
@@ -89,7 +91,13 @@ def read_model(
         if given is not None and ending in READ and ending not in endings:
             raise ModelError([Problem("model file", message, f"Leave out '{option}' (--{option}).", str(file))])
     if ending in YAML:
-        return load_yaml(source), None
+        from loopdyn.io.reading import read_document
+
+        document = read_document(file, os.fspath(source))  # a file that is no YAML ends here: the rest takes a while
+
+        from loopdyn.io.yaml import mechanism_of
+
+        return mechanism_of(document, file, os.fspath(source)), None
     if ending == ".urdf":
         from loopdyn.interchange.urdf_reading import read_urdf
 

@@ -40,7 +40,7 @@ NOT_READ = {
 }  # fmt: skip
 VERSIONS = ("1.0", "1.1", "1.2")
 SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "points", "joints", "constraints",
-           "drivers", "forces", "base", "measures", "start")  # fmt: skip
+           "drivers", "forces", "base", "measures", "tolerances", "start")  # fmt: skip
 ROOT = "world"  # a root link of this name is the ground
 GRAVITY = (0.0, 0.0, -9.81)
 NO_LIMIT = 1e9  # limits of this size mean none, on joints for which URDF demands some

@@ -30,7 +30,19 @@ from loopdyn.system.system import JointData
 Array = NDArray[np.float64]
 
 NATIVE = {"revolute": "continuous", "prismatic": "prismatic", "weld": "fixed"}
-SECTIONS = ("units", "parameters", "gravity", "points", "constraints", "drivers", "forces", "base", "measures", "start")
+SECTIONS = (
+    "units",
+    "parameters",
+    "gravity",
+    "points",
+    "constraints",
+    "drivers",
+    "forces",
+    "base",
+    "measures",
+    "tolerances",
+    "start",
+)
 DRAWN_APART = 1e-9  # of the size of the mechanism: poses that differ by less are the same
 
 

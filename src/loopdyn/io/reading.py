@@ -49,6 +49,7 @@ KINDS = {  # sections of a model file, and what their entries are called
     "forces": "force",
     "base": "base",
     "measures": "measure",
+    "tolerances": "tolerance",
 }
 
 Scalar = str | int | float | bool | None

@@ -220,7 +220,8 @@ def _run(data: Any, attributes: dict[str, Any], system: System) -> Run:
         passages=tuple(passage_of(p) for p in passages),
     )
     # saved results are not computed again
-    run.__dict__["data"] = dataset(dict(kept.data_vars), dict(kept.coords), attributes)
+    variables, coords = ({name: x.variable for name, x in some.items()} for some in (kept.data_vars, kept.coords))
+    run.__dict__["data"] = dataset(variables, coords, attributes)  # without the indexes of the file: it makes its own
     others = kept["constraint_load"].values * factors(system, run._other_rows.values())
     run.__dict__["wrench"] = (_si(system, kept["wrench"]), kept["unique"].values, others)
     return run

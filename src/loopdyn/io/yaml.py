@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     shown = os.fspath(path)
     file = FilePath(shown)
     _check_ending(file, "read")
-    return _mechanism(read_document(file, shown), file, shown)
+    return mechanism_of(read_document(file, shown), file, shown)
 
 
 def load_text(text: str, path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> Mechanism:
@@ -59,7 +59,7 @@ def load_text(text: str, path: str | os.PathLike[str], within: str | os.PathLike
     file = FilePath(path)
     _check_ending(file, "read")
     shown = file.name
-    return _mechanism(parse_document(text, shown), file, shown, None if within is None else FilePath(within))
+    return mechanism_of(parse_document(text, shown), file, shown, None if within is None else FilePath(within))
 
 
 def _check_ending(file: FilePath, verb: str) -> None:
@@ -68,7 +68,8 @@ def _check_ending(file: FilePath, verb: str) -> None:
         raise ModelError([Problem("model file", message, "Use a file that ends in .yaml.", file=str(file))])
 
 
-def _mechanism(main: Document, file: FilePath, shown: str, within: FilePath | None = None) -> Mechanism:
+def mechanism_of(main: Document, file: FilePath, shown: str, within: FilePath | None = None) -> Mechanism:
+    """Model of a document; `shown` is the name of its file in messages, meshes must be below `within`."""
     root, problems = gather(main, file, shown, within)
     data = root.plain()
     problems += _builder_keys(data)
@@ -169,7 +170,7 @@ class Source:
         new = plain(mechanism, target.parent)
         text = merged(self.main.text, self.main.root, old, new)
         try:
-            again = _mechanism(parse_document(text, str(target)), target, str(target))
+            again = mechanism_of(parse_document(text, str(target)), target, str(target))
         except ModelError:
             return None
         return text if again == mechanism else None

@@ -86,7 +86,7 @@ def andrews() -> Mechanism:
     ):
         m.add_joint(name, PIN, parent, child, at=at)
     m.add_motor("drive", "O", torque="mom")
-    m.add_force(SpringDamper("K3", m.ground, D, C, stiffness="c0", length="l0"), "spring")
+    m.add_force("spring", SpringDamper("K3", m.ground, D, C, stiffness="c0", length="l0"))
     return m
 
 
@@ -222,7 +222,7 @@ def flyball() -> Mechanism:
         arm = m.add_body(f"arm{name}", bar + Inertia.point(mass="ball", at=end))
         m.add_joint(f"hinge{name}", Revolute(axis=(0, 1, 0)), shaft, arm, at=(0.05 * sign, 0, 1))
         rod = SpringDamper(slider, arm, (0.05 * sign, 0, "s"), middle, "stiffness", "damping", "coupler")
-        m.add_force(rod, f"coupler{name}")
+        m.add_force(f"coupler{name}", rod)
     m.start = Start(v={"spin": "spin"})
     return m
 

@@ -61,8 +61,8 @@ def double_wishbone() -> Mechanism:
     m.add_joint("inner", Universal(axis1=(1, 0, 0), axis2=(0, 0, 1)), rack, rod, at=inner)
     m.add_joint("outer", Spherical(), rod, upright, at=outer)
     strut = SpringDamper(m.ground, lower, (0.0, 0.5, 0.6), (0.0, 0.6, 0.19), "stiffness", "damping", "spring")
-    m.add_force(strut, "strut")
-    m.add_force(JointSpring(joint="rack", stiffness="steering", damping=500.0), "steering")
+    m.add_force("strut", strut)
+    m.add_force("steering", JointSpring(joint="rack", stiffness="steering", damping=500.0))
     m.start = Start(v={"lower": 1.0, "rack": 0.0, "hub": 50.0})
     return m
 

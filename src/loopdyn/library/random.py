@@ -338,20 +338,23 @@ def _add_forces(m: Mechanism, rng: Generator, centres: dict[str, Array]) -> None
     def somewhere() -> tuple[float, float, float]:
         return vec3(_near(rng, 0.0, 1.0))
 
-    m.add_force(SpringDamper(**points(), stiffness=_uniform(rng, 5, 50), damping=_uniform(rng, 0.5, 3), length=0.4))
-    m.add_force(Actuator(**points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
+    m.add_force(
+        None, SpringDamper(**points(), stiffness=_uniform(rng, 5, 50), damping=_uniform(rng, 0.5, 3), length=0.4)
+    )
+    m.add_force(None, Actuator(**points(), force="3*cos(2*t) + 0.5*length - 0.3*speed"))
     coefficients = {"stiffness": 40.0, "damping": 2.0, "angular_stiffness": 5.0, "angular_damping": 0.5}
     each: dict[str, Any] = {key: [_uniform(rng, 0.1 * c, c) for _ in range(3)] for key, c in coefficients.items()}
-    m.add_force(Bushing(**ends(), at=somewhere(), rotation=Rotation(axis=somewhere(), angle=1.0), **each))
+    m.add_force(None, Bushing(**ends(), at=somewhere(), rotation=Rotation(axis=somewhere(), angle=1.0), **each))
     push, twist = somewhere(), somewhere()
     m.add_force(
+        None,
         AppliedForce(
             body=names[rng.integers(1, len(names))],
             at=somewhere(),
             force=(push[0], "2*sin(3*t)", push[2]),
             torque=(twist[0], twist[1], "0.5*t"),
             axes="world" if rng.random() < 0.5 else "body",
-        )
+        ),
     )
     _add_joint_forces(m, rng)
 
@@ -367,7 +370,9 @@ def _add_joint_forces(m: Mechanism, rng: Generator) -> None:
     if not labels:
         return
     (spring, _), (friction, _), (motor, dimension) = (labels[k] for k in rng.integers(len(labels), size=3))
-    m.add_force(JointSpring(joint=spring, stiffness=_uniform(rng, 1, 10), damping=_uniform(rng, 0.1, 1), rest=0.2))
-    m.add_force(JointFriction(joint=friction, viscous=_uniform(rng, 0.1, 0.5), coulomb=0.4, transition=0.1))
+    m.add_force(
+        None, JointSpring(joint=spring, stiffness=_uniform(rng, 1, 10), damping=_uniform(rng, 0.1, 1), rest=0.2)
+    )
+    m.add_force(None, JointFriction(joint=friction, viscous=_uniform(rng, 0.1, 0.5), coulomb=0.4, transition=0.1))
     law = "1.5*cos(t) - 0.4*position - 0.2*speed"
-    m.add_force(Motor(joint=motor, torque=law) if dimension == "angle" else Motor(joint=motor, force=law))
+    m.add_force(None, Motor(joint=motor, torque=law) if dimension == "angle" else Motor(joint=motor, force=law))

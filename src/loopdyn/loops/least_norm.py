@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 Array = NDArray[np.float64]
 # Fraction of the largest entry squared that makes the equations of balance regular, see smallest_solution.
@@ -14,7 +13,7 @@ BALANCED = 1e-15  # fraction of the load that is rounding
 MOST_REPETITIONS = 40
 
 
-def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
+def smallest_solution(A: scipy.sparse.csr_matrix, b: Array) -> Array:
     """Minimum-norm y with A^T y = b, column by column, for solvable right sides; sparse, in linear time.
 
     y = A m with (A^T A + e) m = b, iterated on the residual: e > 0 makes the matrix regular however many motions the
@@ -32,7 +31,7 @@ def smallest_solution(A: sparse.csr_matrix, b: Array) -> Array:
     rows = np.concatenate([np.arange(n), down.row, n + down.col, np.arange(n, n + m)])
     columns = np.concatenate([np.arange(n), n + down.col, down.row, np.arange(n, n + m)])
     values = np.concatenate([np.ones(n), -down.data, down.data, np.full(m, PROXIMAL)])
-    factor = splu(sparse.csc_matrix((values, (rows, columns)), shape=(n + m, n + m)))
+    factor = scipy.sparse.linalg.splu(scipy.sparse.csc_matrix((values, (rows, columns)), shape=(n + m, n + m)))
     scale = np.abs(b).max(axis=0)
     before = np.inf
     for _ in range(MOST_REPETITIONS):

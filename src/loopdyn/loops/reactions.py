@@ -12,14 +12,15 @@ were cut, nor on how the accelerations were computed.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ModelError, Problem
@@ -98,17 +99,36 @@ class Reactions:
         named = {"joint": list(self.joints), "component": list(COMPONENTS), "component_units": ("component", units)}
         return dataset(data, named)
 
+    def _cells(self) -> list[list[str]]:
+        """Five digits of each component of each joint, and ``?`` behind those that are indeterminate."""
+        rounding = 1e-12 * np.abs(self.wrench).max(initial=0.0)
+        shown = np.where(np.abs(self.wrench) > rounding, self.declared, 0.0)
+        return [
+            [f"{v:.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True)]
+            for values, known in zip(shown, self.unique, strict=True)
+        ]
+
+    @property
+    def _explained(self) -> str:
+        return "" if self.unique.all() else f"?: statically indeterminate; distribution: {self.norm}"
+
     def __str__(self) -> str:
         width = max(len(j) for j in self.joints) if self.joints else 5
         lines = [f"{'joint':<{width}} " + "".join(f"{c:>12}" for c in COMPONENTS)]
-        rounding = 1e-12 * np.abs(self.wrench).max(initial=0.0)
-        shown = np.where(np.abs(self.wrench) > rounding, self.declared, 0.0)
-        for name, values, known in zip(self.joints, shown, self.unique, strict=True):
-            cells = "".join(f"{v:>11.5g}{' ' if u else '?'}" for v, u in zip(values, known, strict=True))
-            lines.append(f"{name:<{width}} {cells}")
-        if not self.unique.all():
-            lines.append(f"?: statically indeterminate; distribution: {self.norm}")
-        return "\n".join(lines)
+        for name, cells in zip(self.joints, self._cells(), strict=True):
+            lines.append(f"{name:<{width}} {''.join(f'{cell:>12}' for cell in cells)}")
+        return "\n".join([*lines, *filter(None, [self._explained])])
+
+    def _repr_html_(self) -> str:
+        """Table with units for Jupyter."""
+        units = [self.units.symbol(d) for d in COMPONENT_DIMENSIONS]
+        heads = ("joint", *(f"{c} ({u})" for c, u in zip(COMPONENTS, units, strict=True)))
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            for name, cells in zip(self.joints, self._cells(), strict=True)
+        )
+        head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+        return f"<table><tr>{head}</tr>{rows}</table>{html.escape(self._explained)}"
 
 
 def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: int) -> tuple[Array, float]:
@@ -260,7 +280,7 @@ def _impulses(of_system: Balance, path: Sequence[State], through: Sequence[State
         gained = after.momentum - before.momentum - 0.5 * (b.t - a.t) * (before.applied + after.applied)
         gained += 0.5 * (before.rotors + after.rotors) @ (b.v - a.v)[of_system.turned]
         load = of_system.units * gained[system.n_bases :].ravel()
-        rows = sparse.vstack([before.rows, after.rows]).tocsr()
+        rows = scipy.sparse.vstack([before.rows, after.rows]).tocsr()
         y = smallest_solution(rows, load[:, None])[:, 0]
         residual = max(residual, float(np.abs((load - rows.T @ y) / of_system.units).max(initial=0.0)))
         for e, part in zip((before, after), np.split(y, 2), strict=True):

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
@@ -22,7 +22,7 @@ from loopdyn.joints.dispatch import wrenches
 from loopdyn.loops.distribution.layout import DistributionScratch, DistributionTables
 from loopdyn.loops.distribution.plan import DistributionPlanner, Rows, scratch
 from loopdyn.loops.elimination.passes import balance
-from loopdyn.loops.elimination.plan import plan_elimination, with_cuts
+from loopdyn.loops.elimination.plan import plan_elimination, plans_alike, with_cuts
 from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.rank import is_large, of_matrix
 from loopdyn.quantities.wording import nearest
@@ -69,7 +69,7 @@ class End(NamedTuple):
     momentum: Array  # angular about the centre of mass, and linear
     applied: Array  # torque about the centre of mass and force, of gravity and applied forces
     rotors: Array  # (n, 6, m) loads on the bodies that turn the rotors, per unit of each of the m speeds with armature
-    rows: sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of the bodies that move
+    rows: scipy.sparse.csr_matrix  # scaled, over (angular velocity, velocity of the centre of mass) of moving bodies
     weights: Array  # scaled multipliers are weights times multipliers
     directions: Array
     unique: NDArray[np.bool_]
@@ -139,7 +139,9 @@ class Balance:
             varying = [(place[j.name], cut_of[j.body] if j.in_tree else j.cut, k) for j, k, _ in self.varying]
             return DistributionPlanner(system, rows, severed).structure(varying, self.row_joint)
 
-        return system.kept.find("distribution", self.tolerated, make)
+        origin = system.kept.origin
+        alike = origin is not None and plans_alike(system, origin)
+        return (origin if alike else system).kept.find("distribution", self.tolerated, make)
 
     def scratch(self, columns: int) -> DistributionScratch:
         """Arrays of the compiled distribution for so many right sides."""
@@ -179,7 +181,7 @@ class Balance:
         of_joints = np.hstack([load[:, :3] - np.cross(arm, load[:, 3:]), load[:, 3:]])
         rows, weights, directions = self.scaled_rows(state, system.size, None)
         moves = _moves(arm[system.n_bases :])
-        rows = (rows @ sparse.diags(1.0 / self.units) @ moves @ sparse.diags(self.units)).tocsr()
+        rows = (rows @ scipy.sparse.diags(1.0 / self.units) @ moves @ scipy.sparse.diags(self.units)).tocsr()
         momentum, applied = np.hstack([spin, mass * (V + drift)]), np.hstack([twist, push]) - of_joints
         unique = self.are_unique(directions, self.indeterminacy(rows)[1])
         return End(momentum, applied, self.of_rotors(arm), rows, weights, directions, unique)
@@ -209,7 +211,7 @@ class Balance:
             total += value * self._dual_rows(j, [k]).toarray()[0]
         return total.reshape(-1, 6)
 
-    def matrix(self, state: State) -> sparse.csr_matrix:
+    def matrix(self, state: State) -> scipy.sparse.csr_matrix:
         """Rows over the motions of the bodies (angular velocity, velocity of the reference point; world axes)."""
         body = self.work.body
         X, R = body[:, rec.X : rec.X + 3], body[:, rec.R : rec.R + 9].reshape(-1, 3, 3)
@@ -222,26 +224,26 @@ class Balance:
         duals = self._duals()
         related = self.system.model.linear
         if len(related):
-            parts.append(sparse.vstack([self._relation(row, duals) for row in related]))
+            parts.append(scipy.sparse.vstack([self._relation(row, duals) for row in related]))
         if self.system.mechanism.user_constraints:
             rows = user_rows(self.system)(state.t, state.q, state.v)
-            parts.append(sparse.csr_matrix(rows.J) @ duals.T)
-        rows = parts[0] if len(parts) == 1 else sparse.vstack(parts).tocoo()
+            parts.append(scipy.sparse.csr_matrix(rows.J) @ duals.T)
+        rows = parts[0] if len(parts) == 1 else scipy.sparse.vstack(parts).tocoo()
         bases = 6 * self.system.n_bases
         moves = rows.col >= bases
         place = rows.row[moves], rows.col[moves] - bases
-        return sparse.csr_matrix((rows.data[moves], place), shape=(rows.shape[0], rows.shape[1] - bases))
+        return scipy.sparse.csr_matrix((rows.data[moves], place), shape=(rows.shape[0], rows.shape[1] - bases))
 
-    def _duals(self) -> sparse.csr_matrix:
+    def _duals(self) -> scipy.sparse.csr_matrix:
         """Loads on the bodies (6 rows each) of unit loads on the speeds of the tree (columns)."""
         if not (len(self.system.model.linear) or self.system.mechanism.user_constraints):
-            return sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
+            return scipy.sparse.csr_matrix((6 * len(self.work.body), self.system.nv))
         # in the order of the speeds, which is that of the tree and not of the joints in the model
         tree = sorted((j for j in self.system.joints.values() if j.in_tree), key=lambda j: j.v0)
         parts = [self._dual_rows(j, range(len(j.spec.speeds))) for j in tree if j.spec.speeds]
-        return sparse.vstack(parts).tocsr().T
+        return scipy.sparse.vstack(parts).tocsr().T
 
-    def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> sparse.coo_matrix:
+    def _dual_rows(self, j: JointData, freedoms: Iterable[int]) -> scipy.sparse.coo_matrix:
         """Loads on the bodies of unit loads on freedoms of a joint, one row each."""
         body = self.work.body
         data = self.system.model.body
@@ -253,11 +255,11 @@ class Balance:
         torque, force = np.hsplit(wrenches(j.spec, F, M, j.par)[list(freedoms)], 2)
         return _coo(_pair_rows(torque, force, x, body, j.parent, j.child), len(body))
 
-    def _relation(self, relation: Array, duals: sparse.csr_matrix) -> sparse.csr_matrix:
+    def _relation(self, relation: Array, duals: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
         """Row of a relation of coordinates."""
         _, first, count, *_ = (int(x) for x in relation)
         cut_joints = {j.cut: j for j in self.system.joints.values() if j.cut >= 0}
-        row = sparse.csr_matrix((1, duals.shape[0]))
+        row = scipy.sparse.csr_matrix((1, duals.shape[0]))
         for e in range(first, first + count):
             cut, freedom, *_ = (int(x) for x in self.system.model.entry[e])
             part = duals[:, [freedom]].T if cut < 0 else self._dual_rows(cut_joints[cut], [freedom])
@@ -278,7 +280,7 @@ class Balance:
 
     def scaled_rows(
         self, state: State, length: float, compliance: Mapping[str, ArrayLike] | None
-    ) -> tuple[sparse.csr_matrix, Array, Array]:
+    ) -> tuple[scipy.sparse.csr_matrix, Array, Array]:
         """Rows at the state of the last :meth:`loads`, scaled by weights of the norm and `units`; weights; directions.
 
         The norm of the scaled multipliers weights*lam is Euclidean; equations of balance may have any scale.
@@ -287,9 +289,9 @@ class Balance:
         of_joints = np.sum(compliances(self.names, length, compliance)[self.row_joint] * directions**2, axis=1)
         weights = np.sqrt(np.append(of_joints, np.where(self.turns, 1.0 / length**2, 1.0)))
         values = J.data / np.repeat(weights, np.diff(J.indptr)) * self.units[J.indices]
-        return sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
+        return scipy.sparse.csr_matrix((values, J.indices, J.indptr), shape=J.shape), weights, directions
 
-    def indeterminacy(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+    def indeterminacy(self, A: scipy.sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """Minimum-norm solutions for the right sides, and the part of each row in self-balanced sets of reactions."""
         if self.tolerated:
             return self._indeterminacy_within_tolerance(A, *right)
@@ -297,7 +299,7 @@ class Balance:
         y = smallest_solution(A, np.column_stack([*right, A.T @ probes]))
         return y[:, :-PROBES], np.sqrt(np.mean((probes - y[:, -PROBES:]) ** 2, axis=1))
 
-    def _indeterminacy_within_tolerance(self, A: sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
+    def _indeterminacy_within_tolerance(self, A: scipy.sparse.csr_matrix, *right: Array) -> tuple[Array, Array]:
         """:meth:`indeterminacy` with rows that depend on others up to a tolerance: the rank is that without these rows.
 
         The balance is then satisfied up to the load times the tolerance.
@@ -337,12 +339,12 @@ class Balance:
         return unique
 
 
-def _moves(arm: Array) -> sparse.bsr_matrix:
+def _moves(arm: Array) -> scipy.sparse.bsr_matrix:
     """Velocities of reference points from those of centres of mass; `arm` (n, 3) leads from those to these."""
     n, zero, (x, y, z) = len(arm), np.zeros(len(arm)), arm.T
     blocks = np.tile(np.eye(6), (n, 1, 1))
     blocks[:, 3:, :3] = np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
-    return sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
+    return scipy.sparse.bsr_matrix((blocks, np.arange(n), np.arange(n + 1)))
 
 
 @contextmanager
@@ -363,12 +365,12 @@ def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, 
     return sides
 
 
-def _coo(sides: PairRows, bodies: int) -> sparse.coo_matrix:
+def _coo(sides: PairRows, bodies: int) -> scipy.sparse.coo_matrix:
     n = len(sides[0][1])
     rows = np.tile(np.repeat(np.arange(n), 6), 2)
     columns = np.concatenate([(6 * b[:, None] + np.arange(6)).ravel() for b, _ in sides])
     values = np.concatenate([block.ravel() for _, block in sides])
-    return sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
+    return scipy.sparse.coo_matrix((values, (rows, columns)), shape=(n, 6 * bodies))
 
 
 def indeterminate_parts(system: System, state: State) -> Array:

@@ -20,9 +20,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.linalg import SuperLU, splu
 
 from loopdyn.engine import records as rec
 from loopdyn.joints.dispatch import wrenches
@@ -121,7 +120,7 @@ class _Structure:
                 parts.append((np.full(len(six), n), columns, six))
         return parts
 
-    def kinematics(self, w: rec.Work) -> sparse.csr_matrix:
+    def kinematics(self, w: rec.Work) -> scipy.sparse.csr_matrix:
         """T with T (V, x) = V_i - X_i V_parent - S_i x_i, natural units."""
         n, inner = 6 * self.nb, np.flatnonzero(self.parent >= self.bases)
         at, p = 6 * inner, 6 * (self.parent[inner] - self.bases)
@@ -137,7 +136,7 @@ class _Structure:
         parts.append((rows.ravel(), columns, -w.dof[:, rec.SW : rec.SW + 6].ravel()))
         return self.matrix(parts, n, self.scale[:n])
 
-    def inertia(self, w: rec.Work) -> sparse.csr_matrix:
+    def inertia(self, w: rec.Work) -> scipy.sparse.csr_matrix:
         """Inertias of all bodies about their reference points, and armature; natural units, the largest is one."""
         system, bases = self.system, self.bases
         R = w.body[bases:, rec.R : rec.R + 9].reshape(-1, 3, 3)
@@ -151,16 +150,16 @@ class _Structure:
         blocks[:, 3:, 3:] = m * np.eye(3)
         D = self.scale[:6]
         blocks *= np.outer(D, D)
-        of_bodies = sparse.bsr_matrix((blocks, np.arange(self.nb), np.arange(self.nb + 1)))
-        armature = sparse.diags(system.model.armature * system.speed_units**2)
-        found = sparse.block_diag([of_bodies, armature], format="csr")
+        of_bodies = scipy.sparse.bsr_matrix((blocks, np.arange(self.nb), np.arange(self.nb + 1)))
+        armature = scipy.sparse.diags(system.model.armature * system.speed_units**2)
+        found = scipy.sparse.block_diag([of_bodies, armature], format="csr")
         return found / (float(found.diagonal().max(initial=0.0)) or 1.0)
 
-    def matrix(self, parts: Sequence[Entries], rows: int, units: Array) -> sparse.csr_matrix:
+    def matrix(self, parts: Sequence[Entries], rows: int, units: Array) -> scipy.sparse.csr_matrix:
         """Sparse matrix over motions and speeds in natural units; `units` of its rows."""
         row, column, value = (np.concatenate(x) for x in zip(*parts, strict=True))
         value = value * self.scale[column] / units[row]
-        return sparse.csr_matrix((value, (row, column)), shape=(rows, len(self.scale)))
+        return scipy.sparse.csr_matrix((value, (row, column)), shape=(rows, len(self.scale)))
 
 
 _structures: WeakKeyDictionary[System, _Structure] = WeakKeyDictionary()
@@ -191,7 +190,7 @@ class SparseRows:
     phi: Array
     rate: Array
     gamma: Array
-    matrix: sparse.csr_matrix
+    matrix: scipy.sparse.csr_matrix
     work: rec.Work
 
     def times(self, x: Array) -> Array:
@@ -211,15 +210,15 @@ class SparseRows:
         return motions
 
     @cached_property
-    def _tree(self) -> SuperLU:
+    def _tree(self) -> scipy.sparse.linalg.SuperLU:
         """Factor of the kinematics of the bodies, which are in the order of the tree."""
         T, n = self._parts[1], 6 * self.system.nb
-        return splu(T[:, :n].tocsc(), permc_spec="NATURAL")
+        return scipy.sparse.linalg.splu(T[:, :n].tocsc(), permc_spec="NATURAL")
 
     @cached_property
-    def _equations(self) -> sparse.csc_matrix:
+    def _equations(self) -> scipy.sparse.csc_matrix:
         """Kinematics and constraint rows, of which motions that are allowed are the null space."""
-        return sparse.vstack([_structure(self.system).kinematics(self.work), self.matrix]).tocsc()
+        return scipy.sparse.vstack([_structure(self.system).kinematics(self.work), self.matrix]).tocsc()
 
     def moving_alone(self, bodies: Sequence[int], together: Sequence[int]) -> Array:
         """Equations of motions in which all other bodies are at rest; their null space is what can move alone.
@@ -262,7 +261,7 @@ class SparseRows:
         return self if rows.all() else replace(self, matrix=self.matrix[np.flatnonzero(rows)])
 
     @cached_property
-    def _parts(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix, Array]:
+    def _parts(self) -> tuple[scipy.sparse.csr_matrix, scipy.sparse.csr_matrix, Array]:
         """Inertia, kinematics, and what a unit of each multiplier moves, of which a small share is taken off."""
         of_system = _structure(self.system)
         I = of_system.inertia(self.work)
@@ -284,9 +283,9 @@ class SparseRows:
         blocks = [
             [I[takes][:, takes], T[:, takes].T, self.matrix[:, takes].T],
             [T[:, takes], None, None],
-            [self.matrix[:, takes], None, sparse.diags(-PROXIMAL * moved)],
+            [self.matrix[:, takes], None, scipy.sparse.diags(-PROXIMAL * moved)],
         ]
-        factor = splu(sparse.bmat(blocks, format="csc"))
+        factor = scipy.sparse.linalg.splu(scipy.sparse.bmat(blocks, format="csc"))
         y, right = np.zeros(n + nv), np.zeros(factor.shape[0])
         missing, before = r, np.inf
         for _ in range(MOST_REPETITIONS):

@@ -12,13 +12,30 @@ if TYPE_CHECKING:
     from loopdyn.model.mechanism import Mechanism
 
 # Sections of parts that are data.
-ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "contacts", "forces", "base", "measures")
+ELEMENTS = (
+    "points",
+    "bodies",
+    "joints",
+    "constraints",
+    "drivers",
+    "contacts",
+    "forces",
+    "base",
+    "measures",
+    "tolerances",
+)
 
 
 def sharing_parts(
-    m: Mechanism, fields: Mapping[str, Mapping[str, list[str]]], parameters: Mapping[str, Any]
+    m: Mechanism,
+    fields: Mapping[str, Mapping[str, list[str]]],
+    before: Mapping[str, float | str],
+    parameters: Mapping[str, Any],
 ) -> Mechanism:
-    """Copy with overridden parameters; `fields`: those of :func:`fields_to_copy`, all others are shared."""
+    """Copy with the parameters `before`, some of them overridden.
+
+    The `fields` are those of :func:`fields_to_copy`; all others are shared.
+    """
     other = m.model_copy()
     for section in (*ELEMENTS, "user_forces", "user_constraints"):
         parts = other.__dict__[section] = dict(getattr(m, section))
@@ -26,6 +43,7 @@ def sharing_parts(
             own = {key: own_copy(parts[name].__dict__[key]) for key in some}
             parts[name] = parts[name].model_copy(update=own)
     other.__dict__["start"] = own_copy(m.start)
+    other.__dict__["parameters"] = dict(before)
     other._override(parameters)
     return other
 
@@ -58,6 +76,8 @@ def own_copy(part: Any) -> Any:
         inside = [own_copy(x) for x in part if not isinstance(x, _FIXED)]
         same = all(a is b for a, b in zip(inside, (x for x in part if not isinstance(x, _FIXED)), strict=True))
         return part if same else tuple(own_copy(x) for x in part)
+    if type(part) is dict:
+        return {key: own_copy(x) for key, x in part.items()}
     return part if isinstance(part, _FIXED) else copy.deepcopy(part)
 
 

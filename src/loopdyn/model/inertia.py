@@ -533,11 +533,13 @@ def _clearly_possible(inertia: Array) -> bool:
 
 def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
     """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
+    if mass >= 0.0 and _clearly_possible(inertia):
+        return None
     if math.isnan(mass) or math.isnan(inertia.min()):
         return None  # reported when the number was read
     if mass < 0.0:
         return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
-    return None if _clearly_possible(inertia) else _impossible_moments(inertia.tobytes())
+    return _impossible_moments(inertia.tobytes())
 
 
 @lru_cache(maxsize=4096)  # models are compiled again with other dimensions

@@ -30,6 +30,7 @@ from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.measures import Measure, MeasureField
 from loopdyn.model.points import NamedPoint, PointField, resolve_points
+from loopdyn.model.tolerances import Tolerance, ToleranceField, check_tolerances
 from loopdyn.quantities.expressions import resolve_parameters
 from loopdyn.quantities.units import ReadableSignature, Resolver, Scalar, Spec, Units, Vec3
 from loopdyn.quantities.wording import describe, explain, nearest
@@ -108,6 +109,7 @@ PARTS = {
     "base": BaseMotion,
     "points": NamedPoint,
     "measures": Measure,
+    "tolerances": Tolerance,
 }
 
 
@@ -168,6 +170,7 @@ class Mechanism(BaseModel):
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     measures: dict[str, MeasureField] = {}
+    tolerances: dict[str, ToleranceField] = {}
     start: Start = Start()
     user_forces: dict[str, UserForce] = Field(default={}, exclude=True)
     user_constraints: dict[str, UserConstraint] = Field(default={}, exclude=True)
@@ -201,6 +204,12 @@ class Mechanism(BaseModel):
     def ground(self) -> str:
         """Name of the ground, the fixed body."""
         return GROUND
+
+    def _repr_html_(self) -> str:
+        """3-D view for Jupyter."""
+        from loopdyn.output.notebook import mechanism_view
+
+        return mechanism_view(self)
 
     # ------------------------------------------------------------------------------------------ building
 
@@ -288,16 +297,16 @@ class Mechanism(BaseModel):
         self.joints[name] = _named(type(joint), data, f"joint '{name}'")
         return name
 
-    def add_force(self, force: Force, name: str | None = None) -> str:
-        """Add a force; its name is given here or with the force, or made from its type.
+    def add_force(self, name: str | None, force: Force) -> str:
+        """Add a force; a name None is that given with the force, or one made from its type.
 
         Examples
         --------
         >>> from loopdyn.forces import AppliedForce
         >>> m = Mechanism("m")
         >>> b = m.add_body("b", Inertia.sphere(mass=1.0, radius=0.1))
-        >>> m.add_force(AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
-        'applied_1'
+        >>> m.add_force("push", AppliedForce(body=b, force=(1, 0, 0), at=(0, 0, 0)))
+        'push'
         """
         name = name or force.name
         if name is None:
@@ -320,7 +329,7 @@ class Mechanism(BaseModel):
         'drive'
         """
         given = {k: v for k, v in (("torque", torque), ("force", force)) if v is not None}
-        return self.add_force(_named(Motor, {"joint": joint, **given}, f"force '{name}'"), name)
+        return self.add_force(name, _named(Motor, {"joint": joint, **given}, f"force '{name}'"))
 
     def add_constraint(self, name: str, constraint: Constraint) -> str:
         """Add a constraint: a distance, a guided point, a slot, rolling, or a relation of joint coordinates.
@@ -359,18 +368,16 @@ class Mechanism(BaseModel):
         return name
 
     def add_contact(self, name: str, contact: OneSided) -> str:
-        """Add a contact: a stop that a part reaches, rests on and leaves again.
+        """Add a contact, e.g. a stop that a part reaches, rests on and leaves again.
 
         Examples
         --------
         >>> from loopdyn.contacts import Stop
-        >>> m = Mechanism("m")
-        >>> m.add_contact("floor", Stop(joint="A", lower=0.0, restitution=0.8))
+        >>> Mechanism("m").add_contact("floor", Stop(joint="A", lower=0.0))
         'floor'
         """
         self._check_new("contact", name, {**self._row_names(), **self.contacts})
-        target: dict[str, Any] = self.contacts
-        target[name] = contact
+        self.contacts[name] = contact  # type: ignore[assignment]  # of any type
         return name
 
     def move_base(self, body: str = GROUND, **motion: Any) -> None:
@@ -464,7 +471,9 @@ class Mechanism(BaseModel):
             raise ModelError(
                 Problem(f"parameter '{n}'", "there is no such parameter", nearest(n, self.parameters)) for n in unknown
             )
-        self.parameters = {**self.parameters, **parameters}
+        before = self.parameters
+        self.parameters = dict(parameters)  # the new ones are checked, the others have been
+        self.__dict__["parameters"] = {**before, **self.parameters}
 
     def snapshot(self) -> Mechanism:
         """Copy that later changes of this mechanism do not reach; parts that nobody can change are shared."""
@@ -535,6 +544,7 @@ class Mechanism(BaseModel):
         r.measures = frozenset(self.measures)
         r.limits = limits_of(self.joints)
         resolve_points(self.points, r)
+        check_tolerances(self.tolerances, self.parameters, r)
         return r
 
     def locate(self, problems: Sequence[Problem]) -> list[Problem]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.assembly import assemble, assembled
 from loopdyn.analysis.drive import drive
 from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
@@ -129,7 +129,7 @@ def report(
     variants : Variants, optional
         Runs of :func:`loopdyn.variants` to compare with it.
     tolerance : float or (angle, length), optional
-        Largest residual of redundant constraints, rad and m: see :func:`loopdyn.assemble`.
+        Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     **options
         Options of :func:`loopdyn.simulate`.
 
@@ -229,7 +229,7 @@ def driven(system: System, state: State, label: str, over: tuple[float, float] |
         start = float(state.q[system.coordinates.index(label)]) / degree if label in system.coordinates else 0.0
         over = (start, start + 2.0 * np.pi / degree)
     left = state.tolerated  # rows of a system without the driver may have other names
-    near = None if left is None else assemble(system, tolerance=(left.angle, left.length))
+    near = None if left is None else assembled(system, tolerance=(left.angle, left.length))
     return drive(system, label, over, near=near)
 
 

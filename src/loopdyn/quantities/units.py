@@ -361,7 +361,7 @@ class Resolver:
         self.notes: list[str] = []  # legal but suspicious values
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)
-        self._values: dict[str, float] = {}  # of formulas, in the units of the model
+        self._values = dict(parameters)  # of formulas, in the units of the model: a name alone is one
 
     def problem(self, element: str, message: str, hint: str = "", path: Path = ()) -> None:
         """Record a problem; compilation continues, so that all are reported at once."""
@@ -422,10 +422,12 @@ class Resolver:
 
     def direction(self, value: Sequence[float | str], element: str, path: Path) -> NDArray[np.float64]:
         """Unit vector along `value`; a zero axis is a problem."""
-        if all(type(x) is float for x in value):
+        try:
             known = _unit_vector(struct.pack("3d", *value))
-            if known is not None:
-                return known
+        except struct.error:  # there are formulas, or it is the name of a point
+            known = None
+        if known is not None:
+            return known
         v = self.vector(value, "number", element, path)
         length = math.sqrt(float(v @ v))
         if length == 0.0:

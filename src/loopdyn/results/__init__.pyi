@@ -16,8 +16,10 @@ from ..interchange.report import Imported as Imported
 from ..interchange.report import Report as Report
 from ..loops.reactions import Reactions as Reactions
 from ..output.plot.runs import RunPlots as RunPlots
+from ..output.plot.studies import StudyPlots as StudyPlots
 from ..run.locking import Phase as Phase
 from ..run.singular_passage import Passage as Passage
+from ..studies.study import StudyPlan as StudyPlan
 from ..studies.variants import Variant as Variant
 from ..studies.variants import Variants as Variants
 from ..system.graph import Edge as Edge
@@ -44,11 +46,21 @@ from .inverse_dynamics import InverseDynamics as InverseDynamics
 from .inverse_kinematics import InverseKinematics as InverseKinematics
 from .kinematics import Kinematics as Kinematics
 from .kinematics import Singularity as Singularity
+from .linear_path import Floquet as Floquet
+from .linear_path import LinearizationPath as LinearizationPath
+from .linearization import Linearization as Linearization
+from .linearization import Matrices as Matrices
+from .linearization import Signal as Signal
+from .modes import Modes as Modes
 from .path import Samples as Samples
 from .run import Diagnostics as Diagnostics
 from .run import Run as Run
 from .run import Statistics as Statistics
 from .run import Trajectory as Trajectory
+from .sensitivity import Sensitivity as Sensitivity
+from .study import Study as Study
+from .study import ToleranceStudy as ToleranceStudy
+from .study import Yield as Yield
 from .workspace import SingularPoint as SingularPoint
 from .workspace import Workspace as Workspace
 

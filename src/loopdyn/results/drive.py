@@ -100,7 +100,7 @@ class Drive(PathResult):
     tolerated : tuple
         By step, the redundant constraints that are left open within a tolerance, see :func:`loopdyn.assemble`, or None.
     left_open : dict
-        Largest residual of each of them, rad or m.
+        Largest residual of each of them, in declared units.
     """
 
     system: System = field(repr=False)
@@ -324,7 +324,7 @@ class Drive(PathResult):
             least = float(d["quality"].values[worst])
             lines.append(f"  smallest singular value (quality) at least {least:.3g}, at {span[worst]:.6g}")
         lines += [f"  {e.text}" for e in self.events] or ["  no dead, turning or change points"]
-        lines += [f"  {said_open(self.left_open)}"] if self.left_open else []
+        lines += [f"  {said_open(self.system, self.left_open)}"] if self.left_open else []
         return "\n".join(lines)
 
     def _largest_ratios(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.loops.reactions import Reactions, reactions
 from loopdyn.model.mechanism import Mechanism
-from loopdyn.results.units import load_units
+from loopdyn.results.units import factors, load_dimensions, load_units, symbols
 from loopdyn.system.system import State, System
 from loopdyn.tree.joint_readings import coordinate
 
@@ -34,7 +34,8 @@ class Equilibrium:
     freedoms : tuple of str
         Speeds for which the stiffness is given, as many as the mechanism has degrees of freedom.
     stiffness : (k, k) array
-        Reduced stiffness: restoring load per displacement of these coordinates; SI (N*m/rad, N/m).
+        Reduced stiffness: restoring load per displacement of these coordinates, in declared units (of torque per
+        angle, of force per length, ...), see `stiffness_units`.
     eigenvalues : (k,) array
         Eigenvalues of the stiffness in natural units, ascending by their real parts, N m.
     conservative : bool
@@ -59,13 +60,20 @@ class Equilibrium:
         """Value of a coordinate of a tree or cut joint, in its declared unit."""
         return coordinate(self.system, self.state, label) / self.system.labels.factor(label)
 
+    @property
+    def stiffness_units(self) -> list[list[str]]:
+        """Units of the stiffness: of the load on each of the freedoms per displacement of each."""
+        of = [self.system.labels.speeds[label].dimension for label in self.freedoms]
+        loads, moves = symbols(self.system, load_dimensions(of)), symbols(self.system, of)
+        return [[f"{load}/{move}" for move in moves] for load in loads]
+
     @cached_property
     def reactions(self) -> Reactions:
         """Joint reactions there."""
         return reactions(self.system, self.state, np.zeros(self.system.nv))
 
     def as_data(self) -> dict[str, Any]:
-        """Plain data of the equilibrium, in declared units; the stiffness is SI."""
+        """Plain data of the equilibrium, in declared units."""
         carried = self.reactions
         open_ = [f"{j}.{c}" for j, marks in zip(carried.joints, carried.unique, strict=True)
                  for c, known in zip(COMPONENTS, marks, strict=True) if not known]  # fmt: skip
@@ -75,6 +83,7 @@ class Equilibrium:
             "stability": self.stability,
             "freedoms": list(self.freedoms),
             "stiffness": self.stiffness.tolist(),
+            "stiffness_units": self.stiffness_units,
             "conservative": self.conservative,
             "loads": dict(self.loads),
             "reactions": {joint: carried[joint] for joint in carried.joints},
@@ -189,8 +198,13 @@ def positions(system: System, state: State) -> list[tuple[str, str]]:
     return [(label, _shown(system, state, label)) for label in system.coordinates if label in system.speeds]
 
 
+def declared_stiffness(system: System, freedoms: Sequence[str], K: Array) -> Array:
+    """Stiffness on speeds of the tree or of cut joints, SI, in declared units."""
+    of = [system.labels.speeds[label].dimension for label in freedoms]
+    declared: Array = K * factors(system, of) / factors(system, load_dimensions(of))[:, None]
+    return declared
+
+
 def said_stiffness(found: Equilibrium) -> str:
     """Stiffness on the only freedom, with its declared unit."""
-    turns = found.system.labels.speeds[found.freedoms[0]].dimension == "angle"
-    dimension, units = "angular_stiffness" if turns else "stiffness", found.system.units
-    return f"{found.stiffness[0, 0] / units.factor(dimension):.6g} {units.symbol(dimension)}"
+    return f"{found.stiffness[0, 0]:.6g} {found.stiffness_units[0][0]}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.loops.reactions_along import States
+from loopdyn.results.measures import Loads, Path
+from loopdyn.system.measures import Quantity
 from loopdyn.system.system import System
 from loopdyn.tree import power
 from loopdyn.tree.functions import add_user_forces
@@ -35,3 +39,19 @@ def force_loads(system: System, path: States, moved: bool) -> tuple[Array, Array
         add_user_forces(system, path.t[k], path.q[k], path.v[k], w.tau)
         power.power_of_forces(system.ints, system.floats, work, moved, powers[k], loads[k])
     return loads, powers
+
+
+def own_loads(system: System, path: Path) -> Loads:
+    """Loads and powers of forces along a path as terms of formulas, in the type of the path."""
+
+    def loads(quantity: Quantity) -> NDArray[Any]:
+        work, found = system.work(path.dtype), []
+        w = system.open_work(work)
+        for k in range(len(path.t)):
+            powers, of = (np.zeros(len(system.forces) + n, path.dtype) for n in (power.N_OTHERS, 0))
+            w.t[0], w.q[:], w.v[:], w.a[:], w.tau[:] = path.t[k], path.q[k], path.v[k], path.a[k], 0.0
+            power.power_of_forces(system.ints, system.floats, work, False, powers, of)
+            found.append((of if quantity.kind == "load" else powers)[quantity.index])
+        return np.array(found)
+
+    return loads

@@ -196,7 +196,7 @@ class InverseDynamics(PathResult):
         if not self.possible.all():
             lines.append(what_is_missing(self))
         if self.left_open:
-            lines.append(said_open(self.left_open))
+            lines.append(said_open(self.system, self.left_open))
         return "\n".join(lines)
 
     def to_dataframe(self) -> pandas.DataFrame:
@@ -219,7 +219,7 @@ class InverseDynamics(PathResult):
 
     @cached_property
     def left_open(self) -> dict[str, float]:
-        """Redundant constraints that are left open within a tolerance: largest residual of each, rad or m."""
+        """Redundant constraints that are left open within a tolerance: largest residual of each, declared units."""
         return largest_open((s, self.state(k)) for s, first, end in self.pieces for k in range(first, end))
 
     @cached_property

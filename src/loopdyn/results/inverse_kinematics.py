@@ -52,7 +52,7 @@ class InverseKinematics:
 
     @cached_property
     def data(self) -> xarray.Dataset:
-        """Joint coordinates `q` (step, coordinate) of tree and cut joints, in declared units.
+        """Joint coordinates `q` (sample, coordinate) of tree and cut joints, in declared units.
 
         Angles of cut joints are within half a turn unless the state knows their turns.
         """
@@ -71,9 +71,9 @@ class InverseKinematics:
                     x = float(joint_coordinates(label.joint, motion)[label.k])
                     q[n, k] = s.with_turns(label.joint, label.k, x, state.q)
         symbols = [s.units.symbol(label.dimension) for label in of]
-        times = ("step", [x.t for x in self], {"units": "s"})
+        times = ("sample", [x.t for x in self], {"units": "s"})
         coords = {"coordinate": labels, "coordinate_units": ("coordinate", symbols), "time": times}
-        return dataset({"q": (("step", "coordinate"), q / units)}, coords, {"name": s.name, "status": self.status})
+        return dataset({"q": (("sample", "coordinate"), q / units)}, coords, {"name": s.name, "status": self.status})
 
     def __str__(self) -> str:
         how = "all solutions" if self.all else "solution" if len(self) == 1 else "states"

@@ -153,32 +153,30 @@ class Measured:
     @cached_property
     def _cut(self) -> Mapping[str, Mapping[str, Array]]:
         """Coordinates, speeds and accelerations of cut joints by label, angles continuous along the path."""
-        s, p = self.system, self.path
-        if np.dtype(p.dtype).kind == "c":
-            raise LoopdynError("coordinates of cut joints have no complex step. Compile with other cuts=[...].")
+        s = self.system
         rows = s.kept.take("measured rows", lambda: MeasuredRows(s))
         try:
             x, dx, ddx = self._read(rows)
         finally:
             s.kept.give("measured rows", rows)
-        self.ends |= dict(zip(rows.cut, x[-1].tolist() if len(x) else (), strict=False))
+        self.ends |= dict(zip(rows.cut, x[-1].real.tolist() if len(x) else (), strict=False))
         names = {"coordinate": x, "speed": dx, "acceleration": ddx}
         return {kind: dict(zip(rows.cut, values.T, strict=True)) for kind, values in names.items()}
 
     def _read(self, rows: MeasuredRows) -> tuple[Array, Array, Array]:
         """Coordinates, speeds and accelerations (n, cut coordinates) of cut joints."""
         s, p, n, m = self.system, self.path, len(self.path.t), len(rows.cut)
-        x, dx, ddx = (np.zeros((n, m)) for _ in range(3))
+        x, dx, ddx = (np.zeros((n, m), p.dtype) for _ in range(3))
         near = np.array([self._turns.get(label, 0.0) for label in rows.cut])
         for k in range(n):
             if k:
-                near = x[k - 1] + dx[k - 1] * float(p.along[k] - p.along[k - 1])
+                near = x[k - 1].real + dx[k - 1].real * float(p.along[k] - p.along[k - 1])
             phi, J, rate, gamma = rows(p.t[k], p.q[k], p.v[k], near)
             x[k], dx[k] = phi[rows.measured], rate[rows.measured]
             ddx[k] = (J @ p.a[k] - gamma)[rows.measured]
             for j, label in enumerate(rows.cut):
                 found = s.labels.coordinates[label]
-                x[k, j] = s.with_turns(found.joint, found.k, float(x[k, j]), p.q[k])
+                x[k, j] += s.with_turns(found.joint, found.k, float(x[k, j].real), p.q[k].real) - x[k, j].real
         return x, dx, ddx
 
     # -------------------------------------------------------------------------------------------- points

@@ -222,8 +222,9 @@ class Run(PathResult):
         switches = sum(e.kind == "coordinate switch" for e in self.events)
         found += [f"coordinate switches: {switches}"] if switches else []
         if self.left_open:
-            left = ", ".join(f"{row} {x:.1e}" for row, x in self.left_open.items())
-            found.append(f"redundant constraints left open within the tolerance, largest residual in rad or m: {left}")
+            unit = self.system.units.symbol
+            left = ", ".join(f"{row} {x:.1e} {unit(self._rows[row])}" for row, x in self.left_open.items())
+            found.append(f"redundant constraints left open within the tolerance, largest residuals: {left}")
         return "; ".join(found)
 
     @property
@@ -247,10 +248,10 @@ class Run(PathResult):
 
     @property
     def left_open(self) -> dict[str, float]:
-        """Redundant constraints that are left open within a tolerance: the largest residual of each, rad or m."""
+        """Redundant constraints that are left open within a tolerance: the largest residual of each, declared units."""
         largest = np.where(self._tolerated, np.abs(self.diagnostics.residual[:, 0]), 0.0).max(axis=0, initial=0.0)
-        rows = list(self._rows)
-        return {rows[k]: float(largest[k]) for k in np.flatnonzero(self._tolerated.any(axis=0)).tolist()}
+        rows, units = list(self._rows), [self.system.units.factor(d) for d in self._rows.values()]
+        return {rows[k]: float(largest[k]) / units[k] for k in np.flatnonzero(self._tolerated.any(axis=0)).tolist()}
 
     @cached_property
     def wrench(self) -> tuple[Array, NDArray[np.bool_], Array]:
@@ -556,12 +557,6 @@ def _energy_scale(energy: Array, work: Array) -> float:
     )
 
 
-def weight(system: System) -> float:
-    """Mass times gravity of all bodies, in N, or their mass if there is no gravity."""
-    g = float(np.linalg.norm(system.model.gravity)) or 1.0
-    return g * float(system.model.body[system.n_bases :, rec.MASS].sum())
-
-
 def least_energy(system: System) -> float:
     """Energy in J below which an exchange of energy is rounding."""
-    return NO_ENERGY * weight(system) * system.size
+    return NO_ENERGY * system.weight * system.size

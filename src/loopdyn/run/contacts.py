@@ -80,6 +80,7 @@ class Contacts:
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
         self._changed_at, self._changes = np.nan, 0
+        self.close = False  # whether an open gap was not larger than rounding at the end of the last step
 
     def __bool__(self) -> bool:
         return bool(self.sides)
@@ -114,6 +115,7 @@ class Contacts:
     def hold(self, state: State) -> None:
         """Take gaps that are zero up to rounding for open at a state at which the integration restarts."""
         gap = self.gaps(state)[0]
+        self.close = any(gap[k] <= AT_LIMIT for k, _ in self._open)
         for k, watched in self._open:
             if abs(gap[k]) <= AT_LIMIT:
                 watched.hold(state.t, TINY)
@@ -149,6 +151,7 @@ class Contacts:
     def overdue(self, state: State) -> bool:
         """Whether a gap closes beyond zero, or a force pulls, at the end of a step in which no event was found."""
         gap, rate = self.gaps(state)
+        self.close = any(gap[k] <= AT_LIMIT for k, _ in self._open)
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
         return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
 

@@ -194,6 +194,7 @@ class RunDriver:
             context.search_events_in_python
             or context.system.tolerated is not None
             or self.poses.ongoing is not None
+            or context.contacts.close
             or stepper.target > context.stop
             or context.watch.holds(stepper.step_start if self.landed else stepper.t)
         )

@@ -10,6 +10,7 @@ from loopdyn.interrupts import Halt
 
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two updates
 FEW = 16  # steps before the first update
+SOON = 0.3  # seconds of a run before a bar is shown
 
 
 class Progress:
@@ -31,26 +32,29 @@ class Progress:
         self.begin = time.perf_counter()
         self.limit = FEW  # steps until the next update
         self.bar: Any = None
+        self.undecided = wanted is True
 
     def __enter__(self) -> Progress:
-        if self.wanted is True:
-            from rich.console import Console
-            from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            console = Console(stderr=True)
-            if console.is_terminal:
-                self.bar = Bar(
-                    TextColumn(self.name, markup=False),
-                    BarColumn(),
-                    TextColumn("{task.fields[shown]}", markup=False),
-                    TimeRemainingColumn(),
-                    console=console,
-                    transient=True,
-                )
-                self.task = self.bar.add_task("", total=self.end - self.start, shown="")
-                self.bar.start()
         return self
+
+    def _open(self) -> None:
+        """Show the bar if the output is a terminal; `rich` is imported for runs that take a while only."""
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self.undecided = False
+        console = Console(stderr=True)
+        if console.is_terminal:
+            columns = (
+                TextColumn(self.name, markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[shown]}", markup=False),
+                TimeRemainingColumn(),
+            )
+            self.bar = Bar(*columns, console=console, transient=True)
+            self.task = self.bar.add_task("", total=self.end - self.start, shown="")
+            self.bar.start()
 
     def keep_pace(self, seconds: float) -> None:
         """Choose the number of next steps so that they take about one update interval; the last took `seconds`."""
@@ -63,6 +67,8 @@ class Progress:
                 self.wanted(t)
             except KeyboardInterrupt:
                 self.stop.ask()
+        if self.undecided and time.perf_counter() - self.begin > SOON:
+            self._open()
         if self.bar is not None:
             pace = (t - self.start) / max(time.perf_counter() - self.begin, 1e-9)
             shown = f"{t:.3g} of {self.end:g} s, {pace:.3g} x real time, energy error {error:.0e}"

@@ -17,7 +17,7 @@ from loopdyn.formulations.base import Solver
 from loopdyn.integrators.drift import Drift, corrects_positions
 from loopdyn.integrators.memory import Output
 from loopdyn.integrators.stepper import Stepper
-from loopdyn.results.run import Diagnostics, Trajectory, least_energy, measure, pieces, weight
+from loopdyn.results.run import Diagnostics, Trajectory, least_energy, measure, pieces
 from loopdyn.run.events import Event, event_of
 from loopdyn.run.locking import Phase
 from loopdyn.run.singular_passage import Passage, passage_of
@@ -184,7 +184,7 @@ class Recorder:
         self.jumps = np.zeros(m)  # energy dissipated by events until then, J
         self.checked = 0  # outputs that have been checked
         self.saved = 0  # outputs that are in a file
-        self.weight = weight(system)
+        self.weight = system.weight
         self.scale = least_energy(system)  # largest energy exchanged so far, J
         self.reference = 0.0  # energy at the start, J
         self.lost = 0.0  # energy dissipated by events so far, J

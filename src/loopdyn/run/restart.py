@@ -68,7 +68,7 @@ def description(
     mechanism = system.mechanism
     found: dict[str, Any] = {
         "format": FORMAT,
-        "loopdyn": _version(),
+        "loopdyn": installed_version(),
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",  # functions are identified by their bytecode
         "model": content_digest(_numbers(system)),
         "start": content_digest([first.q, first.v]),
@@ -82,7 +82,7 @@ def description(
     given |= {f"event {k} '{_name(event)}'": event for k, event in enumerate(events, 1)}
     for name, value in given.items():
         try:
-            found[name] = content_digest(value, {System: _content})
+            found[name] = content_digest(value, {System: content_of_system})
         except LoopdynError as error:
             raise LoopdynError(
                 f"{name}: {error}. A checkpoint must be able to tell whether it belongs to the same simulation: leave "
@@ -91,7 +91,8 @@ def description(
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]
 
 
-def _version() -> str:
+def installed_version() -> str:
+    """Version of loopdyn; "unknown" if it is not installed."""
     try:
         return version("loopdyn")
     except PackageNotFoundError:  # not installed, but on the path
@@ -113,7 +114,7 @@ def _points(system: System) -> dict[str, Any]:
     return dict(system.mechanism.resolver().points)
 
 
-def _content(system: System) -> list[Any]:
+def content_of_system(system: System) -> list[Any]:
     """Arrays, names and user functions of a system, without its caches."""
     users = system.mechanism.user_forces, system.mechanism.user_constraints
     return [_numbers(system), [{name: vars(x) for name, x in some.items()} for some in users]]
@@ -222,4 +223,4 @@ class Checkpoint:
             raise self.misfit(f"its content cannot be used ({type(error).__name__}: {error})") from error
 
 
-__all__ = ["Checkpoint", "description"]
+__all__ = ["Checkpoint", "content_of_system", "description", "installed_version"]

@@ -137,7 +137,7 @@ def simulate(
     if checkpoint is not None:
         methods, settings = {"formulation": choices.method, "integrator": choices.integrator}, driver.context.settings
         segments = Checkpoint(checkpoint, description(system, first, times, end, events, methods, settings))
-    return _drive(driver, progress, segments, begin)
+    return drive_to_end(driver, progress, segments, begin)
 
 
 class RunChoices(NamedTuple):
@@ -188,10 +188,14 @@ def prepare_run(
     return RunDriver(context, first, singular)
 
 
-def _drive(
-    driver: RunDriver, progress: bool | Callable[[float], object], checkpoint: Checkpoint | None, begin: float
+def drive_to_end(
+    driver: RunDriver,
+    progress: bool | Callable[[float], object] = False,
+    checkpoint: Checkpoint | None = None,
+    begin: float | None = None,
 ) -> Run:
-    """Start or resume a run, drive it until it ends, and return its result."""
+    """Start or resume a run, drive it until it ends, and return its result; it was prepared from the time `begin`."""
+    begin = time.perf_counter() if begin is None else begin
     resumed = driver.resume(checkpoint)
     ready = time.perf_counter()
     if not resumed:
@@ -308,6 +312,7 @@ def check_settings(rtol: float, atol: float | None, drift: Any) -> None:
 __all__ = [
     "RunChoices",
     "check_settings",
+    "drive_to_end",
     "output_grid",
     "output_times",
     "prepare_run",

@@ -183,7 +183,7 @@ def from_matrix(matrix: ArrayLike) -> NDArray[np.float64]:
     """
     from scipy.spatial.transform import Rotation
 
-    x, y, z, w = Rotation.from_matrix(np.asarray(matrix, float)).as_quat()
+    x, y, z, w = Rotation.from_matrix(np.array(matrix, float)).as_quat()  # a copy: SciPy below 1.17 writes to it
     return np.array([w, x, y, z]) * (-1.0 if w < 0 else 1.0) + 0.0
 
 

@@ -86,8 +86,8 @@ def rollout(
         Number of threads; by default one for each core.
     reduce : {"peak", "last", "rms"} or function, optional
         Keep less than all outputs of a sample: the largest absolute values, the last ones, the root of the time mean
-        of the squares, or what a function compiled by :func:`numba.njit` makes of its outputs ``(t, q, v, a)``, a
-        number or a one-dimensional array.
+        of the squares, or what a function compiled by :func:`numba.njit` makes of its outputs ``(t, q, v, a)`` in
+        declared units, a number or a one-dimensional array.
     progress : bool or function
         Show a progress bar if the output is a terminal; or call this function with the number of samples done, about
         ten times a second.
@@ -95,9 +95,10 @@ def rollout(
     Returns
     -------
     xarray.Dataset
-        `q`, `v` and `a` by sample (and time), in declared units, of a function SI; `status`, `reason` and `seconds` of
-        each sample. A sample that fails or stops early never stops others: its outputs are NaN from there on, and with
-        `reduce` all of them. After Ctrl-C samples that are not finished have the status "interrupted".
+        `q`, `v` and `a` by sample (and time), in declared units, or `value` of a function; `status`, `reason` and
+        `seconds` of each sample. A sample that fails or stops early never stops others: its outputs are NaN from
+        there on, and with `reduce` all of them. After Ctrl-C samples that are not finished have the status
+        "interrupted".
 
     Raises
     ------
@@ -373,7 +374,8 @@ class ReducedByFunction(RolloutResults):
         """Keep the value of the function for a sample that reached the end; what it raises is the reason."""
         if not whole:
             return ""
-        outputs = tuple(np.ascontiguousarray(x) for x in (path.t, path.q, path.v, path.a))
+        q, v, a = (self.declared(x, of) for x, of in ((path.q, "coordinate"), (path.v, "speed"), (path.a, "speed")))
+        outputs = tuple(np.ascontiguousarray(x) for x in (path.t, q, v, a))
         try:
             with self.lock:
                 if self.array is None:

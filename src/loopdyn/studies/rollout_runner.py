@@ -21,7 +21,7 @@ from loopdyn.integrators.resetting import Resetting
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import decide, require_inertia, require_regular
-from loopdyn.results.run import Trajectory, measure
+from loopdyn.results.run import Run, Trajectory, measure
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
 from loopdyn.run.events import watch, with_limits_of_model
 from loopdyn.run.locking import Phase
@@ -60,6 +60,7 @@ class SampleOutcome(NamedTuple):
     energy_error: float = np.nan  # relative energy-balance error
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()  # about its parameters
+    run: Run | None = None  # if it was simulated step by step
 
 
 class Runner:
@@ -86,11 +87,15 @@ class Runner:
             warnings = varied.warnings if samples.parameters else ()
             system = samples.with_inputs(varied, k)
             state = samples.state_of(k, system)
-            same = state.tolerated is None and same_geometry(samples.system, varied)
-            outcome = (self._at_once(system, state) if same else None) or self._in_full(system, state)
+            outcome = self.run_from(varied, system, state)
         except LoopdynError as error:
             outcome = SampleOutcome("failed", str(error))
         return outcome._replace(seconds=time.perf_counter() - begin, warnings=warnings)
+
+    def run_from(self, varied: System, system: System, state: State) -> SampleOutcome:
+        """Run from a state; `system` is `varied`, that with other parameters, with the tables of the sample."""
+        same = state.tolerated is None and same_geometry(self.task.samples.system, varied)
+        return (self._at_once(system, state) if same else None) or self._in_full(system, state)
 
     def _at_once(self, system: System, state: State) -> SampleOutcome | None:
         """Outcome of a sample whose steps reach the end in compiled calls alone; None if they do not."""
@@ -113,7 +118,7 @@ class Runner:
             atol=task.atol,
             progress=False,
         )
-        return SampleOutcome(run.status, run.message, run.path, run.energy_error)
+        return SampleOutcome(run.status, run.message, run.path, run.energy_error, run=run)
 
 
 def prepared(task: Task, stop: Halt) -> _Prepared | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +18,12 @@ from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import output_times, simulate
+from loopdyn.studies.tables import NAME, Value, rows_of
 from loopdyn.tables import csv_text
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
-
-Value = float | str
-NAME = "name"  # column of a table that names its variants
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,7 @@ def variants(
     every : float, optional
         Seconds between outputs, from which peaks are taken.
     tolerance : float or (angle, length), optional
-        Largest residual of redundant constraints, rad and m: see :func:`loopdyn.assemble`.
+        Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     **options
         Options of :func:`loopdyn.simulate`.
 
@@ -157,7 +153,7 @@ def variants(
     >>> bool(both.table().loc["short", "A radial force, N"] > both.table().loc["long", "A radial force, N"])
     True
     """
-    rows = _rows(table)
+    rows = rows_of(table, "variants")
     known = mechanism.parameters
     for column in dict.fromkeys(c for row in rows.values() for c in row):
         if column not in known:
@@ -197,71 +193,6 @@ def _run(
     except LoopdynError as error:
         return Variant(name, row, None, str(error)), False
     return Variant(name, row, run, "" if run.status in ("finished", "stopped") else run.message), stop.wanted
-
-
-def _rows(table: Any) -> dict[str, dict[str, Value]]:
-    """Name and changed parameters of each variant."""
-    lines = _read(Path(table)) if isinstance(table, str | os.PathLike) else _cells(table)
-    if not lines:
-        raise LoopdynError("the table of variants is empty. Write a line of names, then one per variant.")
-    rows: dict[str, dict[str, Value]] = {}
-    for k, cells in enumerate(lines, 1):
-        name = str(cells.pop(NAME, k)).strip()
-        if name in rows:
-            raise LoopdynError(f"two variants are called '{name}'. Give each its own name.")
-        rows[name] = {c: _value(x) for c, x in cells.items()}
-    return rows
-
-
-def _value(cell: Any) -> Value:
-    """A number, or a formula."""
-    try:
-        return float(cell)
-    except ValueError:
-        return str(cell).strip()
-
-
-def _cells(table: Any) -> list[dict[str, Any]]:
-    """Cells by column of each row of a data frame or list of mappings, without the empty ones."""
-    import pandas as pd
-
-    frame = pd.DataFrame(table)
-    heads = [str(c).strip() for c in frame.columns]
-    return [
-        {c: x for c, x in zip(heads, row, strict=True) if not pd.isna(x) and str(x).strip()}
-        for row in frame.itertuples(index=False, name=None)
-    ]
-
-
-def _read(file: Path) -> list[dict[str, Any]]:
-    """Cells by column of each line of a file, as they are written, without the empty ones."""
-    form = "Write a line of names, then one per variant, with commas between."
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:  # byte-order mark of spreadsheets
-            reader = csv.reader(stream, skipinitialspace=True)
-            lines = [(reader.line_num, [x.strip() for x in row]) for row in reader]
-    except FileNotFoundError:
-        raise LoopdynError(f"there is no such file: '{file}'. Give a table of variants, ending in .csv.") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LoopdynError(f"'{file}' is not a table: {error}. {form}") from None
-    lines = [(number, row) for number, row in lines if any(row)]
-    if not lines:
-        return []
-    heads = lines[0][1]
-    while heads[-1] == "":  # commas at the end of a line, as spreadsheets leave them
-        heads.pop()
-    if len(heads) == 1 and ";" in heads[0]:
-        raise LoopdynError(f"'{file}' has semicolons between its cells. {form}")
-    wrong = [c for c in heads if c == "" or heads.count(c) > 1]
-    if wrong:
-        what = f"has two columns '{wrong[0]}'" if wrong[0] else "has a column without a name"
-        raise LoopdynError(f"'{file}' {what}. {form}")
-    for number, row in lines[1:]:
-        if any(row[len(heads) :]):
-            raise LoopdynError(
-                f"'{file}', line {number}: more cells than the {len(heads)} names of the first line. {form}"
-            )
-    return [{c: x for c, x in zip(heads, row, strict=False) if x} for _, row in lines[1:]]
 
 
 def _peaks(run: Run) -> dict[str, float]:

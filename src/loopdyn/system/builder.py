@@ -20,7 +20,7 @@ from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
 from loopdyn.joints import Joint
 from loopdyn.joints.base import Frame
 from loopdyn.joints.dispatch import is_known
-from loopdyn.model import copies
+from loopdyn.model.copies import ELEMENTS as SECTIONS
 from loopdyn.model.inertia import MassProperties
 from loopdyn.model.mechanism import GROUND, Mechanism, name_problem, unrelated
 from loopdyn.model.points import point_names
@@ -29,6 +29,7 @@ from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
 from loopdyn.system.labels import JointLabel, JointLabels
+from loopdyn.system.law_terms import LawTerms, names_read
 from loopdyn.system.placement import Placement, row_of
 from loopdyn.system.spanning_tree import (
     forest_of_cuts,
@@ -47,7 +48,7 @@ Array = NDArray[np.float64]
 
 ORIGIN, AXES = np.zeros(3), np.eye(3)  # frame of a body that has no pose of its own, shared by all of them
 ORIGIN.flags.writeable = AXES.flags.writeable = False
-ELEMENTS = ("parameters", *copies.ELEMENTS)  # sections of named things
+ELEMENTS = ("parameters", *SECTIONS)  # sections of named things
 
 
 def build_or_explain(m: Mechanism, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> System:
@@ -119,6 +120,7 @@ class Builder:
         self.masses = [self._mass(name) for name in self.names]
         self.joints = self._joints()
         self.armatures = {name: self._armature_of(joint) for name, joint in self.joints.items()}
+        self.read_by_laws = names_read(self.m) if self.m.measures else set()
         self._raise()
         ends = [(j.parent, j.child) for j in self.joints.values()]
         self.adrift = list(adrift(self.m, self.names, self.n_bases, ends))
@@ -148,6 +150,7 @@ class Builder:
             row_dimensions=tuple(dimension for _, dimension, _ in self.row_list),
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
             forces=tuple(self.m.forces),
+            law_terms=tuple(self.placement.terms.labels),
             limits=self.limits,
             at_limit=self.at_limit,
             start=self.start,
@@ -335,7 +338,7 @@ class Builder:
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
         sections = ("forces", "constraints", "drivers", "contacts")
         readers = (x for section in sections for x in getattr(self.m, section).values())
-        loaded = {j for reader in readers for j in reader.joints()}
+        loaded = {j for reader in readers for j in reader.joints()} | {element_of(x) for x in self.read_by_laws}
         self.read = self._read_angles()
         read = set(self.read.values())
         edges = tuple(
@@ -380,6 +383,7 @@ class Builder:
         """Angles on whose full turns forces, constraints, drivers or limits (over half a turn) depend; their joints."""
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
         labels += [label for d in (*self.m.drivers.values(), *self.m.contacts.values()) for label in d.reads()]
+        labels += sorted(self.read_by_laws)
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
         known = JointLabels(self.joints.values()).coordinates if labels else {}
         turning = {label: found.joint for label, found in known.items() if found.joint.spec.is_periodic(found.k)}
@@ -417,6 +421,7 @@ class Builder:
 
     def _forces(self) -> list[tuple[Force, Record]]:
         found: list[tuple[Force, Record]] = []
+        self.placement.terms = LawTerms(self.m, self.r, self.placement)
         for name, force in self.m.forces.items():
             element, path = f"force '{name}'", ("forces", name)
             if type(force) not in FORCE_TYPES:

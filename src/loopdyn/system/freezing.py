@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from loopdyn.constraints.base import LinearRecord, PairRecord
 from loopdyn.engine import records as rec
 from loopdyn.forces.base import Force, Record
+from loopdyn.forces.loading import LAW_VARIABLES
+from loopdyn.forces.measured import TERM_VARIABLES
 from loopdyn.quantities.expressions import Program, pack
 from loopdyn.system.cut_angles import AnglePath, Tables, cut_angle_path
 from loopdyn.system.placement import Placement
@@ -63,18 +65,22 @@ class Freezer:
         counted = [label for label in paths if paths[label] is None and (wanted is None or label in wanted)]
         reader, path, reader_angle = self._readers(paths, counted)
         nq = len(p.q_labels) + len(counted)
-        variables = [3, *(1 + 2 * len(c.freedoms) for _, c in self.linear)]  # laws of forces have three
+        terms = p.terms
+        of_laws = LAW_VARIABLES + TERM_VARIABLES * len(terms.labels)
+        variables = [of_laws, *(1 + 2 * len(c.freedoms) for _, c in self.linear)]
         header = {
             rec.H_BODIES: len(p.order), rec.H_BASES: self.n_bases, rec.H_NQ: nq, rec.H_NV: len(p.v_labels),
             rec.H_CUTS: len(cut), rec.H_NC: self.n_rows, rec.H_FORCES: len(self.forces), rec.H_CODE: len(code),
             rec.H_PROGRAMS: len(programs), rec.H_CONSTANTS: len(constants), rec.H_LINEAR: len(linear),
             rec.H_ENTRIES: len(entries), rec.H_DEPTH: max(depth, 1), rec.H_JETS: max(variables),
             rec.H_USER: self.n_user_rows, rec.H_PATH: len(path), rec.H_COUNTED: len(counted),
+            rec.H_TERMS: len(terms.labels),
         }  # fmt: skip
         ints, floats = rec.pack_model(
             header,
             tree=p.tree, body=p.body_data, cut=cut, cut_frames=cut_frames, force=force_ints, force_data=force_data,
             code=code, program=start, constants=constants, base_programs=base, base_pose=base_pose, linear=linear,
+            term=np.array(terms.ints, np.int64), term_point=np.array(terms.points),
             entry=entries, factor=factors, gravity=self.gravity, reader=reader, path=path,
             counted=[self._cut_freedom(label) for label in counted], reader_angle=reader_angle, armature=self.armature,
         )  # fmt: skip
@@ -101,7 +107,7 @@ class Freezer:
     def _readers(
         self, paths: Mapping[str, AnglePath | None], counted: Sequence[str]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        """Tables by which forces and then entries of relations read cut angles: readers, paths, offsets."""
+        """Tables by which forces, entries of relations and terms read cut angles: readers, paths, offsets."""
         own = {label: len(self.placement.q_labels) + k for k, label in enumerate(counted)}
         found: dict[tuple[int, int], AnglePath] = {}
         for label, p in paths.items():
@@ -112,6 +118,7 @@ class Freezer:
         freedoms = [record.freedom for _, record in self.forces]
         read = [(-1, -1) if f is None else (f.cut, f.index) for f in freedoms]
         read += [(f.cut, f.index) for _, c in self.linear for f in c.freedoms]
+        read += [(cut, index) if body < 0 else (-1, -1) for body, cut, index, _ in self.placement.terms.ints]
         reader, offsets = np.zeros((len(read), rec.N_READER), np.int64), np.zeros(len(read))
         steps: list[tuple[int, int]] = []
         for k, what in enumerate(read):
@@ -162,13 +169,10 @@ def frames_of_cuts(joints: Sequence[JointData], own: Sequence[Pose]) -> Array:
     """Table of frames of cut joints, a line each; `own`: frames of all bodies in kernel axes."""
     if not joints:
         return np.zeros((0, rec.N_CUT_FRAMES))
-    parts = []
-    for bodies, frames in (
-        ([j.parent for j in joints], [j.F for j in joints]),
-        ([j.child for j in joints], [j.M for j in joints]),
-    ):
-        origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
-        p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
-        parts.append(origin + (axes @ p[:, :, None])[:, :, 0])
-        parts.append((axes @ R).transpose(0, 2, 1).reshape(-1, 9))
-    return np.hstack([*parts, np.array([j.par for j in joints])])
+    bodies = [j.parent for j in joints] + [j.child for j in joints]
+    frames = [j.F for j in joints] + [j.M for j in joints]
+    origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
+    p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
+    points, turned = origin + (axes @ p[:, :, None])[:, :, 0], (axes @ R).transpose(0, 2, 1).reshape(-1, 9)
+    n = len(joints)
+    return np.hstack([points[:n], turned[:n], points[n:], turned[n:], np.array([j.par for j in joints])])

@@ -57,8 +57,8 @@ def driver_law(system: System, name: str) -> Law:
     return Law(name, 0, MOTION, system.labels.coordinates[joint].dimension)
 
 
-def with_laws(system: System, laws: Mapping[Law, Table]) -> System:
-    """System in which tables of time stand in place of laws; its arrays are its own."""
+def with_laws(system: System, laws: Mapping[Law, Table | float]) -> System:
+    """System in which tables of time, or numbers, stand in place of laws; its arrays are its own."""
     m = system.mechanism.snapshot()
     for law, table in laws.items():
         elements: dict[str, Any] = m.drivers if law.of_driver else m.forces

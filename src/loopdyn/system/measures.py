@@ -80,7 +80,7 @@ class CompiledMeasure:
 
 def measures_of(system: System) -> dict[str, CompiledMeasure]:
     """All measures of a system, in their order; raises ModelError with all problems."""
-    found = _Compiler(system)
+    found = MeasureCompiler(system)
     compiled = found.all()
     if found.problems:
         raise ModelError(system.mechanism.locate(found.problems))
@@ -89,7 +89,7 @@ def measures_of(system: System) -> dict[str, CompiledMeasure]:
 
 def compiled_formula(system: System, text: str, element: str) -> CompiledMeasure:
     """A formula of the same terms that is no measure of the model, e.g. of an event."""
-    compiler = _Compiler(system)
+    compiler = MeasureCompiler(system)
     compiler.done = dict(system.measures)
     made = compiler.compile(element, text, ())
     if made is None:
@@ -97,7 +97,20 @@ def compiled_formula(system: System, text: str, element: str) -> CompiledMeasure
     return made
 
 
-class _Compiler:
+def compiled_label(system: System, label: str) -> CompiledMeasure | None:
+    """A label of the system as a measure; None if it is none of a number. Formulas cannot name all labels."""
+    compiler = MeasureCompiler(system)
+    quantity = compiler._of_joint(label) or compiler._of_load(label)
+    if quantity is None:
+        return None
+    units, of = system.units, quantity.dimension
+    program = parse("x").program(["x"])
+    return CompiledMeasure(
+        label, label, of, unit_symbol(of, units), unit_factor(of, units), quantity.level, (quantity,), program
+    )
+
+
+class MeasureCompiler:
     """Compiles the measures of one system and collects their problems."""
 
     def __init__(self, system: System):
@@ -107,9 +120,11 @@ class _Compiler:
 
     @cached_property
     def parameters(self) -> Mapping[str, float]:
+        """Values of the parameters."""
         return self.m.resolver().parameters
 
     def all(self) -> dict[str, CompiledMeasure]:
+        """All measures that are right, in their order."""
         formulas = {}
         for name, measure in self.m.measures.items():
             path = ("measures", name)

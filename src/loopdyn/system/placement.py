@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,7 @@ class Placement:
         self.q_labels: list[str] = []
         self.v_labels: list[str] = []
         self.joints = dict(joints)
+        self.terms: Any = None  # measures for laws of forces, set before these are resolved
         self._place(topology, poses)
         self._mass_data([masses[given[name]] for name in self.order])
 
@@ -105,17 +106,17 @@ class Placement:
         new_masses: Collection[int],
     ) -> Placement:
         """Placement of the same structure with other numbers; joints and masses that are not `new` are as before."""
-        other = copy.copy(self)
+        other = object.__new__(Placement)
+        other.__dict__.update(self.__dict__)
         other.__dict__.pop("labels", None)  # they refer to joints
         other.r, other.own, other.joints = r, list(self.own), dict(self.joints)
         other.body_data, other.tree = self.body_data.copy(), self.tree.copy()
         names, forest = topology.names, topology.forest
         other.poses = [poses[k] for k in (*range(topology.n_bases), *forest.order)]
+        row = [self.rows[name] for name in names]
         for name in new_joints:
             old = self.joints[name]
-            rows = {"parent": old.parent, "child": old.child, "body": old.body}
-            at = rows | {"q0": old.q0, "v0": old.v0, "cut": old.cut}
-            other.joints[name] = replace(joints[name], **at)  # type: ignore[arg-type]
+            other.joints[name] = joints[name].placed(row, old.body, old.q0, old.v0, old.cut)
         moved = set()
         for i, b in enumerate(forest.order, topology.n_bases):
             k, p = forest.joint[b], int(self.tree[i, rec.PARENT])

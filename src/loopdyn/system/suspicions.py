@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -62,7 +63,7 @@ def suspicions(
 
 def gravity_note(gravity: Array) -> Iterator[str]:
     """Warning about an implausible gravity, m/s^2."""
-    strength = float(np.linalg.norm(gravity))
+    strength = math.hypot(*gravity.tolist())
     if strength > STRONG_GRAVITY:
         yield (
             f"gravity is {strength:g} m/s^2, {strength / EARTH:.0f} times that of the earth. If mm/s^2 is meant, "
@@ -76,7 +77,7 @@ def gravity_note(gravity: Array) -> Iterator[str]:
 
 
 def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -> Iterator[str]:
-    if "length" in units.model_fields_set:
+    if "length" in units.model_fields_set or not joints.names or float(joints.at.max() - joints.at.min()) <= LONG:
         return
     low, high = np.full((len(names), 3), np.inf), np.full((len(names), 3), -np.inf)  # box of the joints of each body
     for end in joints.ends.T:
@@ -106,14 +107,13 @@ def _far_joints(
     usual = statistics.median(distance[known].tolist())  # of few numbers faster than NumPy's
     if usual < AT_CENTRE * distance[known].max():  # most joints are at mass centres: there is no usual distance
         return
-    for k in known.tolist():
+    for k in known[distance[known] > FAR * usual].tolist() if usual > 0.0 else ():
         d = float(distance[k])
-        if usual > 0.0 and d > FAR * usual:
-            bodies = " and ".join(f"'{names[b]}'" for b in joints.ends[k] if b >= n_bases)
-            yield (
-                f"joint '{joints.names[k]}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times "
-                "as far as joints of this mechanism usually are. Check where it is placed."
-            )
+        bodies = " and ".join(f"'{names[b]}'" for b in joints.ends[k] if b >= n_bases)
+        yield (
+            f"joint '{joints.names[k]}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times "
+            "as far as joints of this mechanism usually are. Check where it is placed."
+        )
 
 
 def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -101,6 +101,11 @@ class JointData:
         return compose((position[body], rotation[body]), frame)
 
 
+@cache
+def _fields() -> tuple[str, ...]:
+    return tuple(f.name for f in fields(System))
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """Mechanism compiled into arrays.
@@ -125,6 +130,8 @@ class System:
         "joint.component"; a constraint with one row is labelled by its name, the rows of others by "name.row".
     row_dimensions : tuple of str
         "angle" or "length" for each row.
+    law_terms : tuple of str
+        Points and joint coordinates that laws of forces read through measures.
     holonomic : (nc,) array of bool
         False for rows that constrain velocities only.
     limits : mapping
@@ -160,6 +167,7 @@ class System:
     row_dimensions: tuple[str, ...] = field(repr=False)
     holonomic: NDArray[np.bool_] = field(repr=False)
     forces: tuple[str, ...] = field(repr=False)
+    law_terms: tuple[str, ...] = field(repr=False)
     limits: Mapping[str, tuple[float, float]] = field(repr=False)
     at_limit: Mapping[str, str | float] = field(repr=False)
     start: tuple[Mapping[str, float], Mapping[str, float]] = field(repr=False)
@@ -180,7 +188,8 @@ class System:
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: a copy, or what pickle reads, prepares for itself."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        own = self.__dict__
+        return {name: own[name] for name in _fields()}
 
     @cached_property
     def _tolerating(self) -> dict[Tolerated, System]:
@@ -342,6 +351,12 @@ class System:
             return 1.0
         spread = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())
         return spread if spread > 0.0 else 1.0
+
+    @cached_property
+    def weight(self) -> float:
+        """Mass times gravity of all bodies, in N, or their mass if there is no gravity."""
+        g = float(np.linalg.norm(self.model.gravity)) or 1.0
+        return g * float(self.model.body[self.n_bases :, rec.MASS].sum())
 
     @cached_property
     def link_length(self) -> float:

@@ -9,7 +9,6 @@ mechanism is compiled in full.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +32,7 @@ from loopdyn.quantities.units import PointName, Resolver
 from loopdyn.system.builder import Builder, build, build_or_explain
 from loopdyn.system.freezing import frames_of_cuts
 from loopdyn.system.kept import Kept
+from loopdyn.system.law_terms import names_read
 from loopdyn.system.support import any_singular
 from loopdyn.system.system import Asked, System, TableUse
 
@@ -268,8 +268,9 @@ class _Again(Builder):
 
     def _made(self, floats: Array) -> System | None:
         known = self.known.system
-        made = copy.copy(known)  # without what is kept with it
+        made = object.__new__(System)
         made.__dict__.update(
+            known.__getstate__(),  # without what is kept with it
             mechanism=self.m,
             joints=self.placement.joints,
             limits=self.limits,
@@ -283,7 +284,7 @@ class _Again(Builder):
             kept=Kept(known),
         )
         try:
-            _ = made.measures  # a parameter may leave a formula without a value
+            _ = self.m.measures and made.measures  # a parameter may leave a formula without a value
         except ModelError:
             return None
         return self.known.remembered_by(made)
@@ -341,7 +342,7 @@ def _needs(m: Mechanism) -> _Needs:
         joint={name: known & names for name, names in joints.items()},
         armature=known & names_in([j.armature for j in m.joints.values()]),
         limits=known & names_in([(j.limits, j.at_limit) for j in m.joints.values()]),
-        forces=known & names_in(m.forces),
+        forces=known & (names_in(m.forces) | names_read(m)),
         constraints=known & names_in((m.constraints, m.drivers)),
         base=known & names_in(m.base),
         start=known & names_in(m.start),
@@ -404,7 +405,7 @@ def with_parameters(system: System, parameters: Mapping[str, Any]) -> System:
     """System of the same mechanism with overridden parameters, see :meth:`System.with_parameters`."""
     exact = system.exact or system
     known, before = exact.kept.find("structure", None, lambda: _structure_of(exact))
-    m = sharing_parts(known.m, known.fields_to_copy, {**before, **parameters})
+    m = sharing_parts(known.m, known.fields_to_copy, before, parameters)
     found = known.system_of(m)
     if found is not None:
         return found

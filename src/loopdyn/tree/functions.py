@@ -20,6 +20,7 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.massless_motions import LARGEST_DENSE, motions_without_inertia, smallest_groups
+from loopdyn.tree.start import given
 from loopdyn.tree.user_rows import UserRows, user_rows
 
 if TYPE_CHECKING:
@@ -114,8 +115,9 @@ class Terms:
 # ---------------------------------------------------------------------------------------- preparation
 
 
-def _prepare(system: System, state: State) -> tuple[NDArray[Any], rec.Work]:
+def _prepare(system: System, given_state: State | None) -> tuple[NDArray[Any], rec.Work]:
     """A work array that holds the state, and its parts."""
+    state = given(system, given_state)
     require_state(system, state)
     work = system.work()
     w = system.open_work(work)
@@ -215,13 +217,13 @@ def no_inertia_in_tree(system: System, state: State, row: int) -> SingularityErr
 # ------------------------------------------------------------------------------------------- functions
 
 
-def open_tree_forward_dynamics(system: System, state: State, tau: ArrayLike | None = None) -> Array:
+def open_tree_forward_dynamics(system: System, state: State | None = None, tau: ArrayLike | None = None) -> Array:
     """Accelerations of the tree, cut joints open, by the articulated-body algorithm.
 
     Parameters
     ----------
     system : System
-    state : State
+    state : State, optional
     tau : (nv,) array, optional
         Generalised forces added to those of the model.
 
@@ -241,6 +243,7 @@ def open_tree_forward_dynamics(system: System, state: State, tau: ArrayLike | No
     >>> ld.tree.open_tree_forward_dynamics(system, system.state()).round(6)
     array([-14.715])
     """
+    state = given(system, state)
     work, w = _prepare(system, state)
     if tau is not None:
         w.tau[:] = sized(tau, system.nv, "tau")
@@ -271,7 +274,7 @@ def open_tree_inverse_dynamics(system: System, state: State, a: ArrayLike) -> Ar
     return _finite(system, w.tau - given, "generalised force", state.t)
 
 
-def open_tree_mass_matrix(system: System, state: State) -> Array:
+def open_tree_mass_matrix(system: System, state: State | None = None) -> Array:
     """Mass matrix (nv, nv) of the tree.
 
     Examples
@@ -308,7 +311,7 @@ def open_tree_body_jacobian(system: System, state: State, body: str) -> Array:
     return J
 
 
-def energy(system: System, state: State) -> Energy:
+def energy(system: System, state: State | None = None) -> Energy:
     """Kinetic energy, potential energy of gravity (zero at the world origin), momentum and angular momentum.
 
     Bases, whose motion is prescribed, do not count.
@@ -326,7 +329,7 @@ def energy(system: System, state: State) -> Energy:
     return Energy(float(out[0]), float(out[1]), out[2:5].copy(), out[5:8].copy())
 
 
-def body_motion(system: System, state: State, a: ArrayLike | None = None) -> Motion:
+def body_motion(system: System, state: State | None = None, a: ArrayLike | None = None) -> Motion:
     """Poses, velocities and accelerations of all bodies; the joint accelerations `a` are zero by default.
 
     Examples
@@ -443,7 +446,7 @@ def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
 
 
 def readings(system: System, state: State, other: System) -> Array:
-    """Joint coordinates that the forces, then the relations of `other` depend on, with full turns; zero if none.
+    """Joint coordinates that forces, relations and measures in laws of `other` depend on, with full turns; else zero.
 
     `other` is the same mechanism with other cuts, possibly without some of its forces. With these values it reads the
     angles of its cut joints with the same full turns.
@@ -455,11 +458,12 @@ def readings(system: System, state: State, other: System) -> Array:
     >>> readings(system, system.state(), system.absolute).size
     0
     """
-    out = np.zeros(len(system.model.reader))
-    if out.size:
+    if (out := np.zeros(len(system.model.reader))).size:
         turns.readings(system.ints, system.floats, _prepare(system, state)[0], out)
     forces = [k for k, name in enumerate(system.forces) if name in other.forces]
-    result: Array = np.concatenate([out[forces], out[len(system.forces) :]])
+    first = len(out) - len(system.law_terms)
+    read = [first + system.law_terms.index(label) for label in other.law_terms]
+    result: Array = np.concatenate([out[forces], out[len(system.forces) : first], out[read]])
     return result
 
 
@@ -486,14 +490,16 @@ def counted(system: System, t: float, q: ArrayLike) -> Array:
     return out
 
 
-def terms(system: System, state: State, near: ArrayLike | None = None, user: UserRows | None = None) -> Terms:
+def terms(
+    system: System, state: State | None = None, angles: ArrayLike | None = None, user: UserRows | None = None
+) -> Terms:
     """Everything in the equations of motion at one state.
 
     Parameters
     ----------
     system : System
-    state : State
-    near : array, optional
+    state : State, optional
+    angles : array, optional
         Angles of cut joints whose turns do not follow from the coordinates are read within half a turn of these
         (:func:`readings`), by default of zero.
     user : UserRows, optional
@@ -507,9 +513,10 @@ def terms(system: System, state: State, near: ArrayLike | None = None, user: Use
     >>> t.M.shape, t.J.shape, bool(abs(t.phi).max() < 1e-12)
     ((3, 3), (5, 3), True)
     """
+    state = given(system, state)
     work, w = _prepare(system, state)
-    if near is not None:
-        w.near[:] = sized(near, w.near.size, "near")
+    if angles is not None:
+        w.near[:] = sized(angles, w.near.size, "angles")
     applied, M = np.zeros(system.nv), np.empty((system.nv, system.nv))
     add_user_forces(system, state.t, state.q, state.v, applied)
     rnea.rnea(system.ints, system.floats, work)  # places the bodies for all three
@@ -530,7 +537,7 @@ def _constraint_terms(
     return J, rate
 
 
-def constraint_equations(system: System, state: State) -> tuple[Array, Array]:
+def constraint_equations(system: System, state: State | None = None) -> tuple[Array, Array]:
     """Residual of the constraint rows at position level and their Jacobian, `phi` and `J` of :func:`terms` alone.
 
     Examples
@@ -541,6 +548,7 @@ def constraint_equations(system: System, state: State) -> tuple[Array, Array]:
     >>> J.shape, bool(abs(phi).max() < 1e-12)
     ((5, 3), True)
     """
+    state = given(system, state)
     work, w = _prepare(system, state)
     kinematics.place(system.ints, system.floats, work, False)
     J, _ = _constraint_terms(system, state, work, w)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def motions_without_inertia(M: Array, N: Array) -> Array:
     X = np.array(found).reshape(-1, len(M)).T
     if X.shape[1] < 2:
         return X
-    pivots = linalg.qr(X.T, mode="r", pivoting=True)[1][: X.shape[1]]  # eigenvectors of equal values are mixed
+    pivots = scipy.linalg.qr(X.T, mode="r", pivoting=True)[1][: X.shape[1]]  # eigenvectors of equal values are mixed
     return np.asarray(np.linalg.solve(X[pivots].T, X.T).T, float)
 
 

@@ -24,6 +24,7 @@ from loopdyn.engine.records import (
     open_work,
 )
 from loopdyn.forces.dispatch import act, energy
+from loopdyn.forces.measured import put_terms
 from loopdyn.spatial.plucker import add, centripetal, cross, dot, get3, get6, get9, put3, rot, rot_t, sub, symv
 from loopdyn.tree.energies import centre_of_mass
 from loopdyn.tree.kinematics import accelerations, kinematics
@@ -95,7 +96,7 @@ def total_power(model, work):
 @inline
 def reads_bodies(model):
     """Whether some force depends on more than coordinates and speeds of the tree."""
-    found = False
+    found = model.term.shape[0] > 0
     for n in range(model.force.shape[0]):
         found = found or not of_tree(model, n)
     return found
@@ -111,6 +112,7 @@ def powers(model, work, moved, power, load):
     if moved or reads_bodies(model):
         kinematics(model, work)
     work.jets[:, :] = 0.0
+    put_terms(model, work)
     n, known = model.force.shape[0], 0.0
     for k in range(n):
         power[k], load[k] = force_power(model, work, k)

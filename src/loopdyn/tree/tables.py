@@ -16,6 +16,7 @@ from loopdyn.engine.records import (
 )
 from loopdyn.errors import LoopdynError, warn
 from loopdyn.forces.dispatch import act
+from loopdyn.forces.measured import put_terms
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.tree.kinematics import kinematics
 
@@ -26,6 +27,7 @@ def read_law(ints, floats, work, n):
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     data.jets[:, :] = 0.0
+    put_terms(model, data)
     act(model, data, n)
 
 

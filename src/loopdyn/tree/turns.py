@@ -1,8 +1,9 @@
 """Angles of cut joints with their full turns (:mod:`loopdyn.system.cut_angles`)."""
 
 from loopdyn.engine.jit import inline, kernel
-from loopdyn.engine.records import C_KIND, FORCE_ON, ON_FREEDOM, open_model, open_work
+from loopdyn.engine.records import C_KIND, FORCE_ON, ON_FREEDOM, T_BODY, open_model, open_work
 from loopdyn.forces.freedom import freedom_coordinate
+from loopdyn.forces.measured import term_motion
 from loopdyn.joints.dispatch import nearest_turn
 from loopdyn.tree.jacobian import entry_motion, freedom_of_cut
 from loopdyn.tree.kinematics import kinematics
@@ -34,7 +35,7 @@ def count(ints, floats, work):
 
 @kernel
 def readings(ints, floats, work, out):
-    """Coordinates that forces and entries of relations depend on (forces + entries), at the state in `work`."""
+    """Coordinates that forces, entries of relations and measures in laws depend on, at the state in `work`."""
     model, data = open_model(ints, floats), open_work(ints, work)
     kinematics(model, data)
     forces = model.force.shape[0]
@@ -44,3 +45,6 @@ def readings(ints, floats, work, out):
             out[n] = freedom_coordinate(model, data, n)
     for e in range(model.entry.shape[0]):
         out[forces + e] = entry_motion(model, data, e)[0]
+    first = forces + model.entry.shape[0]
+    for k in range(model.term.shape[0]):
+        out[first + k] = 0.0 if model.term[k, T_BODY] >= 0 else term_motion(model, data, k)[0]

@@ -21,11 +21,13 @@ from loopdyn.app.cli.drive import drive
 from loopdyn.app.cli.equilibrium import equilibrium
 from loopdyn.app.cli.inspect import inspect
 from loopdyn.app.cli.inverse import inverse
+from loopdyn.app.cli.modes import modes
 from loopdyn.app.cli.new import new
 from loopdyn.app.cli.report import report
 from loopdyn.app.cli.run import run
 from loopdyn.app.cli.schema import schema
 from loopdyn.app.cli.studio import studio
+from loopdyn.app.cli.study import study, tolerance
 from loopdyn.app.cli.view import view
 from loopdyn.app.cli.warm import warm
 
@@ -39,6 +41,9 @@ COMMANDS = (  # commands import slow modules when they are called
     convert,
     equilibrium,
     inverse,
+    modes,
+    study,
+    tolerance,
     report,
     schema,
     demo,

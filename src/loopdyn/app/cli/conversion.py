@@ -25,11 +25,11 @@ def in_si(mechanism: Mechanism, dimension: str, value: float) -> float:
     return value * mechanism.units.factor(dimension)
 
 
-def tolerance_in_si(mechanism: Mechanism, angle: float | None, length: float | None) -> tuple[float, float] | None:
-    """Tolerances of assembly in SI units; None if none was given."""
+def pair_of_tolerances(angle: float | None, length: float | None) -> tuple[float, float] | None:
+    """Tolerances of assembly of angles and lengths, in the units of the file; None if none was given."""
     if angle is None and length is None:
         return None
-    return in_si(mechanism, "angle", angle or 0.0), in_si(mechanism, "length", length or 0.0)
+    return angle or 0.0, length or 0.0
 
 
 def final_state(run: Run) -> dict[str, dict[str, float]]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from loopdyn.app.cli.answers import print_json, print_lines, print_text, printable, stop
-from loopdyn.app.cli.conversion import tolerance_in_si
+from loopdyn.app.cli.conversion import pair_of_tolerances
 from loopdyn.app.cli.models import load_system
 from loopdyn.app.cli.options import AngleTolerance, AsJson, LengthTolerance, ModelFile, Parameters
 from loopdyn.errors import LoopdynError
@@ -45,7 +45,7 @@ def inspect(
     error_text = ""
     data = _as_data(system) if as_json else {}
     try:
-        state = assemble(system, tolerance=tolerance_in_si(system.mechanism, angle_tolerance, length_tolerance))
+        state = assemble(system, tolerance=pair_of_tolerances(angle_tolerance, length_tolerance))
         found = mobility(system, state)
     except LoopdynError as error:
         error_text = printable(str(error))

@@ -79,7 +79,7 @@ def inverse(
     with exit_on_error(command, "the model or the options"):
         begin = tolerated_start(system, angle_tolerance, length_tolerance)
         found = inverse_dynamics(
-            system, laws, times, motors=motors, weights=shares or None, preload=loads or None, start=begin
+            system, laws, times, motors=motors, weights=shares or None, preload=loads or None, near=begin
         )
         bearings = found.bearings()
     with exit_on_error(command, "the options"):

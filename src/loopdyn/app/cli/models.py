@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopdyn.app.cli.answers import list_problems, print_lines
-from loopdyn.app.cli.conversion import tolerance_in_si
+from loopdyn.app.cli.conversion import pair_of_tolerances
 from loopdyn.app.cli.options import assignments
 
 if TYPE_CHECKING:
@@ -40,5 +40,5 @@ def tolerated_start(system: System, angle: float | None, length: float | None, t
     """Start of the model, closed within tolerances; None without tolerances: each command then closes it itself."""
     from loopdyn.analysis.assembly import assemble
 
-    tolerance = tolerance_in_si(system.mechanism, angle, length)
+    tolerance = pair_of_tolerances(angle, length)
     return None if tolerance is None else assemble(system, t=t, tolerance=tolerance)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from loopdyn.app.cli.answers import INTERRUPTED, exit_on_error
-from loopdyn.app.cli.conversion import tolerance_in_si
+from loopdyn.app.cli.conversion import pair_of_tolerances
 from loopdyn.app.cli.models import load_mechanism
 from loopdyn.app.cli.options import (
     AngleTolerance,
@@ -55,7 +55,7 @@ def report(
         raise typer.BadParameter("give both ends of the range, or neither.", param_hint="--from, --to")
     with exit_on_error(f"loopdyn report {file}"):
         mechanism = load_mechanism(file, changed)
-        tolerance = tolerance_in_si(mechanism, angle_tolerance, length_tolerance)
+        tolerance = pair_of_tolerances(angle_tolerance, length_tolerance)
         found = None if table is None else variants(mechanism, table, until, tolerance=tolerance)
         draw_into_files()
         over = None if start is None or stop is None else (start, stop)

@@ -17,7 +17,7 @@ from loopdyn.app.cli.answers import (
     print_text,
     refuse_options,
 )
-from loopdyn.app.cli.conversion import final_state, tolerance_in_si
+from loopdyn.app.cli.conversion import final_state, pair_of_tolerances
 from loopdyn.app.cli.models import load_mechanism, load_system
 from loopdyn.app.cli.options import (
     PAGES,
@@ -98,7 +98,7 @@ def run(
     system = load_system(file, changed, command)
     with exit_on_error(command):
         with collected_warnings() as notes:
-            state = assemble(system, tolerance=tolerance_in_si(system.mechanism, *tolerances))
+            state = assemble(system, tolerance=pair_of_tolerances(*tolerances))
             span = state.t, state.t + until
             times = None if every is None else output_times(*span, every)
             result = simulate(
@@ -232,7 +232,7 @@ def _run_variants(
         raise typer.BadParameter("a report of variants is a page, .html.", param_hint="--html")
     with exit_on_error(f"loopdyn run {file} --variants {table}", "the model or the table"):
         mechanism = load_mechanism(file, changed)
-        settings = settings | {"tolerance": tolerance_in_si(mechanism, *tolerances)}
+        settings = settings | {"tolerance": pair_of_tolerances(*tolerances)}
         with collected_warnings() as notes:
             found = variants(mechanism, table, until, every=every, progress=not as_json, **settings)
             if csv is not None:

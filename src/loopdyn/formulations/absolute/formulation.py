@@ -44,10 +44,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-import scipy.sparse as sp
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
-from scipy.sparse.linalg import splu
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, SingularityError
@@ -376,7 +374,7 @@ def _independent_by_qr(e: _Equations) -> _Independent:
     if e.rank == rows:
         return _Independent(e, e.J, e.gamma, lambda y: y)
     count = e.rank - len(e.tree_rows)
-    pivots = qr(e.closing.T, mode="r", pivoting=True)[1][:count]
+    pivots = scipy.linalg.qr(e.closing.T, mode="r", pivoting=True)[1][:count]
     kept = np.sort(np.concatenate([e.tree_rows, e.cut_rows[pivots]]))
 
     def back(y: Array) -> Array:
@@ -415,10 +413,10 @@ def _sparse(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
     diagonal = np.arange(3 * n)
     values = np.concatenate([np.repeat(e.mass, 3), e.inertia.ravel()]) / s
     places = (np.concatenate([diagonal, rows]), np.concatenate([diagonal, columns]))
-    J = sp.csc_array(r.J)
-    matrix = sp.block_array([[sp.csc_array((values, places)), -J.T], [-J, None]], format="csc")
+    J = scipy.sparse.csc_array(r.J)
+    matrix = scipy.sparse.block_array([[scipy.sparse.csc_array((values, places)), -J.T], [-J, None]], format="csc")
     try:
-        z = splu(matrix).solve(np.concatenate([e.u / s, -r.gamma]))
+        z = scipy.sparse.linalg.splu(matrix).solve(np.concatenate([e.u / s, -r.gamma]))
     except RuntimeError as error:  # exactly singular
         raise np.linalg.LinAlgError(str(error)) from None
     return z[: 6 * n], r.back(s * z[6 * n :]), {"order": float(len(z)), "nonzeros": float(matrix.nnz)}
@@ -430,8 +428,8 @@ def _whitened(e: _Equations, J: Array, gamma: Array) -> tuple[Array, Array, Call
     if e.thin:
         w = float(np.abs(e.dense_mass * np.outer(e.scale, e.scale)).max()) / _row_sizes(e, J) ** 2
         L = np.linalg.cholesky(e.dense_mass + J.T @ (w[:, None] * J))
-        X = solve_triangular(L, np.column_stack([J.T, e.u + J.T @ (w * gamma)]), lower=True)
-        return X[:, :-1], X[:, -1], lambda y: solve_triangular(L, y, lower=True, trans="T")
+        X = scipy.linalg.solve_triangular(L, np.column_stack([J.T, e.u + J.T @ (w * gamma)]), lower=True)
+        return X[:, :-1], X[:, -1], lambda y: scipy.linalg.solve_triangular(L, y, lower=True, trans="T")
     root = np.sqrt(np.repeat(e.mass, 3))
     factors = np.linalg.cholesky(e.inertia)
 
@@ -451,7 +449,7 @@ def _schur(r: _Independent) -> tuple[Array, Array, dict[str, float]]:
     """Multipliers from the Cholesky factor of J diag(M, I)^-1 J^T [Mufti1983 eqs. (12)-(14), (50), (A-3)-(A-5)]."""
     X, free, backward = _whitened(r.e, r.J, r.gamma)
     R = np.linalg.qr(X, mode="r")
-    y = solve_triangular(R, solve_triangular(R, r.gamma - X.T @ free, trans="T"))
+    y = scipy.linalg.solve_triangular(R, scipy.linalg.solve_triangular(R, r.gamma - X.T @ free, trans="T"))
     return backward(free + X @ y), r.back(y), {"order": float(len(y))}
 
 
@@ -478,11 +476,11 @@ def _penalty(e: _Equations, penalty: float, augmented: bool) -> tuple[Array, Arr
     M = e.dense_mass * np.outer(e.scale, e.scale)
     w = penalty * float(np.trace(M)) / len(M) / _row_sizes(e, e.J) ** 2
     J = e.J * e.scale
-    factor = cho_factor(M + J.T @ (w[:, None] * J))
+    factor = scipy.linalg.cho_factor(M + J.T @ (w[:, None] * J))
     lam, last = np.zeros(len(e.gamma)), np.inf
     x, steps = np.zeros(len(M)), 0
     for steps in range(1, (MOST_STEPS if augmented else 1) + 1):  # noqa: B007
-        trial = cho_solve(factor, e.scale * e.u + J.T @ (lam + w * e.gamma))
+        trial = scipy.linalg.cho_solve(factor, e.scale * e.u + J.T @ (lam + w * e.gamma))
         residual = e.gamma - J @ trial
         size = float(np.abs(residual * np.sqrt(w)).max(initial=0.0))
         if not size < 0.5 * last:

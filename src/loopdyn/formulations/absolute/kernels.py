@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular
 
 Array = NDArray[np.float64]
 
@@ -95,14 +95,14 @@ def saddle(J: Array, u: Array, H: Array, gamma: Array) -> tuple[Array, Array]:
 
 def complement_by_qr(H: Array) -> tuple[Array, Array]:
     """Y, Z with H^T Y = 1, H^T Z = 0, for independent columns [Mufti1983 eq. (A-6)]."""
-    Q, R = qr(H)
+    Q, R = scipy.linalg.qr(H)
     k = H.shape[1]
-    return solve_triangular(R[:k], Q[:, :k].T).T, Q[:, k:]
+    return scipy.linalg.solve_triangular(R[:k], Q[:, :k].T).T, Q[:, k:]
 
 
 def by_complement(J: Array, u: Array, gamma: Array, Y: Array, Z: Array) -> tuple[Array, Array]:
     """x = Y gamma + Z z: Lagrange's form of d'Alembert's principle [Mufti1983 eqs. (40-a)-(40-c), (A-2)]."""
     x = Y @ gamma
     if Z.shape[1]:
-        x = x + Z @ cho_solve(cho_factor(Z.T @ J @ Z), Z.T @ (u - J @ x))
+        x = x + Z @ scipy.linalg.cho_solve(scipy.linalg.cho_factor(Z.T @ J @ Z), Z.T @ (u - J @ x))
     return x, Y.T @ (J @ x - u)

@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, SingularityError
@@ -252,7 +252,7 @@ class HuangSolver(SteppingSolver):
         A = U @ Vt  # the rotation nearest to it
         r = r - _turned(A, self.com)
         v = np.einsum("nji,nj->ni", A, v) - np.cross(w, self.com)
-        turns = Rotation.from_matrix(A).as_quat()[:, [3, 0, 1, 2]]
+        turns = scipy.spatial.transform.Rotation.from_matrix(A).as_quat()[:, [3, 0, 1, 2]]
         q_end, v_end = np.array(q), np.empty(self.system.nv)
         for i, (iq, iv) in enumerate(zip(self.q0, self.v0, strict=True), 1):
             q_end[iq : iq + 3] = r[i]

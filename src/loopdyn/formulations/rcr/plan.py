@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from loopdyn.engine import records as rec
 from loopdyn.formulations.partition import criteria
@@ -331,7 +331,7 @@ def _dependent(Y: Array, preferred: NDArray[np.bool_], small: float) -> list[int
         places = np.flatnonzero(pool)
         if not len(places) or len(found) == len(Y):
             continue
-        _, R, order = qr(rest[:, places], mode="economic", pivoting=True)
+        _, R, order = scipy.linalg.qr(rest[:, places], mode="economic", pivoting=True)
         pivots = np.abs(np.diag(R))
         top = max(float(np.abs(Y).max(initial=0.0)), 1.0)  # natural units: rows of mere rounding count as zero
         sound = int(np.count_nonzero(pivots > small * top))
@@ -558,7 +558,7 @@ def _shares(groupings: Sequence[_Grouping], left: int) -> list[tuple[Array, int]
         (-float(x), n)
         for n, R in enumerate(reduced)
         if R.size
-        for x in np.abs(np.diag(qr(R.T, mode="r", pivoting=True)[0]))
+        for x in np.abs(np.diag(scipy.linalg.qr(R.T, mode="r", pivoting=True)[0]))
     ]
     which = [n for _, n in sorted(pivots)[:left]]
     counts = [which.count(n) for n in range(len(groupings))]

@@ -295,12 +295,11 @@ def factor(plan, s):
     for u in range(s.x.shape[0]):
         at, end, t = plan.unknown[u, U_COLUMN], plan.unknown[u + 1, U_COLUMN], plan.unknown[u, U_TARGET]
         row, pivot, weakest = plan.unknown[u, U_ROW] >= 0, A[at], s.weakest[u]
-        inverse = 1.0 / pivot
+        inverse = 1.0 / pivot if row else 0.0
         if not row:
             size, natural = s.size[u], s.natural[u]
-            if size <= NOTHING * natural or -pivot * weakest <= VANISHED_PIVOT * size:
-                inverse = 0.0
-            else:
+            if size > NOTHING * natural and -pivot * weakest > VANISHED_PIVOT * size:
+                inverse = 1.0 / pivot
                 kept += 1
                 weakest = min(weakest, -pivot / size)
                 if not (size >= SHORT * natural and weakest >= INDEPENDENT):

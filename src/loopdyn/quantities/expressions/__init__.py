@@ -28,7 +28,7 @@ Decisions that hold everywhere:
   number is NaN there as well, so the complex step differentiates the same function.
 """
 
-from loopdyn.quantities.expressions.formulas import Expression, parse, parsed
+from loopdyn.quantities.expressions.formulas import Expression, FormulaPart, parse, parsed, variable
 from loopdyn.quantities.expressions.functions import CONSTANTS, FUNCTIONS, Function
 from loopdyn.quantities.expressions.machine import data_place, run_program
 from loopdyn.quantities.expressions.parameters import in_order, resolve_parameters
@@ -52,6 +52,7 @@ __all__ = [
     "MAX_LENGTH",
     "TERMS",
     "Expression",
+    "FormulaPart",
     "Function",
     "Interpolation",
     "Lookup",
@@ -68,4 +69,5 @@ __all__ = [
     "resolve_parameters",
     "run_program",
     "table_program",
+    "variable",
 ]

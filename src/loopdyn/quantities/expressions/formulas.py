@@ -93,6 +93,7 @@ class Expression:
         *,
         input_scale: Sequence[float] | None = None,
         output_scale: float = 1.0,
+        parts: Mapping[str, FormulaPart] | None = None,
     ) -> Program:
         """Compile to a program of the given variables.
 
@@ -106,6 +107,8 @@ class Expression:
             The name of variable k means ``input_scale[k]*x[k]``: for units.
         output_scale : float
             Factor on the result.
+        parts : mapping, optional
+            Names that stand for other formulas (:meth:`part`).
 
         Raises
         ------
@@ -126,8 +129,19 @@ class Expression:
         check_scales(*scales, output_scale)
         for name in variables:
             check_free(name)
-        meanings = {name: _scaled(_Part([(OP.VARIABLE, k)]), scales[k]) for k, name in enumerate(variables)}
+        meanings = {name: variable(k, scales[k]) for k, name in enumerate(variables)} | dict(parts or {})
         return assemble(self._folded(meanings, constants or {}, output_scale).instructions)
+
+    def part(self, meanings: Mapping[str, FormulaPart], constants: Mapping[str, float] | None = None) -> FormulaPart:
+        """The formula as a part of others, for names that stand for variables or for other formulas.
+
+        Examples
+        --------
+        >>> half = parse("x/2").part({"x": variable(0)})
+        >>> parse("1 + half").program([], parts={"half": half}).evaluate([3.0])
+        2.5
+        """
+        return self._folded(meanings, constants or {})
 
     def unknown(self, token: Token, known: Collection[str]) -> ExpressionError:
         """Error for a name that is not among the `known` ones."""
@@ -135,9 +149,15 @@ class Expression:
         return refusal(self.text, token.column, f"unknown name '{token.value}'", hint)
 
     @cached_property
-    def _steps(self) -> tuple[tuple[int, float | str, int], ...]:
-        """Tokens as operation, number or name, and number of operands."""
-        return tuple((t.op, t.value, OP.operand_count(t.op)) for t in self.tokens)
+    def _steps(self) -> tuple[tuple[Callable[..., float] | None, float | str, int], ...]:
+        """Tokens as function, number or name, and number of operands."""
+        found = []
+        for t in self.tokens:
+            named = t.op == OP.VARIABLE
+            value = str(t.value) if named else float(t.value) if t.op == OP.CONSTANT else 0.0
+            operation = None if named or t.op == OP.CONSTANT else _choice if t.op == OP.WHERE else _VALUE[t.op]
+            found.append((operation, value, OP.operand_count(t.op)))
+        return tuple(found)
 
     def _number(self, values: Mapping[str, float]) -> float | None:
         """Value by the operations of :func:`_computed` alone; None where some part has no finite value.
@@ -146,27 +166,24 @@ class Expression:
         """
         stack: list[float] = []
         try:
-            for op, value, count in self._steps:
-                if op == OP.CONSTANT:
-                    x = float(value)
-                elif op == OP.VARIABLE:
-                    x = float(values[str(value)])
-                elif op == OP.WHERE:
-                    x = stack[-2] if stack[-3] else stack[-1]
+            for operation, value, count in self._steps:
+                if operation is not None:
+                    x = float(operation(*stack[-count:]))
+                    del stack[-count:]
                 else:
-                    x = float(_VALUE[op](*stack[-count:]))
+                    x = float(values[value]) if isinstance(value, str) else value
                 if x - x != 0.0:  # NaN or infinite
                     return None
-                if count:
-                    del stack[-count:]
                 stack.append(x)
         except (ArithmeticError, ValueError, KeyError):
             return None
         return stack[0]
 
-    def _folded(self, variables: Mapping[str, _Part], constants: Mapping[str, float], scale: float = 1.0) -> _Part:
+    def _folded(
+        self, variables: Mapping[str, FormulaPart], constants: Mapping[str, float], scale: float = 1.0
+    ) -> FormulaPart:
         """Formula times `scale`, with its names resolved and its constant parts computed."""
-        parts: list[_Part] = []
+        parts: list[FormulaPart] = []
         for token in (*self.tokens, Token(OP.CONSTANT, scale), Token(OP.MUL)):
             if token.op == OP.CONSTANT:
                 parts.append(_constant(float(token.value)))
@@ -179,7 +196,9 @@ class Expression:
             raise refusal(self.text, None, parts[0].fault, "Check the values that enter here")
         return parts[0]
 
-    def _meaning(self, token: Token, variables: Mapping[str, _Part], constants: Mapping[str, float]) -> _Part:
+    def _meaning(
+        self, token: Token, variables: Mapping[str, FormulaPart], constants: Mapping[str, float]
+    ) -> FormulaPart:
         name = str(token.value)
         if name in variables and name in constants:
             what = f"'{name}' is both a variable and a parameter"
@@ -196,7 +215,7 @@ class Expression:
 # ---------------------------------------------------------------------------------------------- folding
 
 
-class _Part(NamedTuple):
+class FormulaPart(NamedTuple):
     """Instructions of one part of a formula; `fault` is the reason why it has no finite value."""
 
     instructions: list[Instruction]
@@ -204,19 +223,25 @@ class _Part(NamedTuple):
 
     @property
     def constant(self) -> float | None:
+        """Its value if it is a number."""
         op, value = self.instructions[-1]
         return value if op == OP.CONSTANT else None
 
 
-def _constant(value: float) -> _Part:
-    return _Part([(OP.CONSTANT, value)])
+def variable(k: int, scale: float = 1.0) -> FormulaPart:
+    """Variable number k of a program times a factor."""
+    return _scaled(FormulaPart([(OP.VARIABLE, k)]), scale)
 
 
-def _scaled(part: _Part, factor: float) -> _Part:
-    return part if factor == 1.0 else _Part([*part.instructions, (OP.SCALE, factor)])
+def _constant(value: float) -> FormulaPart:
+    return FormulaPart([(OP.CONSTANT, value)])
 
 
-def _combine(op: int, operands: list[_Part]) -> _Part:
+def _scaled(part: FormulaPart, factor: float) -> FormulaPart:
+    return part if factor == 1.0 else FormulaPart([*part.instructions, (OP.SCALE, factor)])
+
+
+def _combine(op: int, operands: list[FormulaPart]) -> FormulaPart:
     if op == OP.WHERE and operands[0].constant is not None and not operands[0].fault:
         return operands[1] if operands[0].constant else operands[2]
     for part in operands:
@@ -231,23 +256,23 @@ def _combine(op: int, operands: list[_Part]) -> _Part:
         return _scaled(operands[1], values[0])
     if op == OP.POW and values[1] is not None:
         return _constant_power(operands[0], values[1])
-    return _Part([i for part in operands for i in part.instructions] + [(op, 0.0)])
+    return FormulaPart([i for part in operands for i in part.instructions] + [(op, 0.0)])
 
 
-def _constant_power(base: _Part, exponent: float) -> _Part:
+def _constant_power(base: FormulaPart, exponent: float) -> FormulaPart:
     """Power with a constant exponent; integers become products, exact for a base of any sign and at zero."""
     if exponent == 0.0:
         return _constant(1.0)
     if exponent == 0.5:
-        return _Part([*base.instructions, (OP.SQRT, 0.0)])
+        return FormulaPart([*base.instructions, (OP.SQRT, 0.0)])
     size = abs(exponent)
     if not exponent.is_integer() or size >= OP.MAX_INTEGER_POWER:
-        return _Part([*base.instructions, (OP.CONSTANT, exponent), (OP.POW, 0.0)])
-    power = base if size == 1.0 else _Part([*base.instructions, (OP.POWER, size)])
-    return power if exponent > 0.0 else _Part([(OP.CONSTANT, 1.0), *power.instructions, (OP.DIV, 0.0)])
+        return FormulaPart([*base.instructions, (OP.CONSTANT, exponent), (OP.POW, 0.0)])
+    power = base if size == 1.0 else FormulaPart([*base.instructions, (OP.POWER, size)])
+    return power if exponent > 0.0 else FormulaPart([(OP.CONSTANT, 1.0), *power.instructions, (OP.DIV, 0.0)])
 
 
-def _computed(op: int, values: list[float]) -> _Part:
+def _computed(op: int, values: list[float]) -> FormulaPart:
     try:
         value = float(_VALUE[op](*values))
     except (ArithmeticError, ValueError):
@@ -256,7 +281,11 @@ def _computed(op: int, values: list[float]) -> _Part:
         return _constant(value)
     shown = [f"{v:.6g}" for v in values]
     text = f" {_SYMBOL[op]} ".join(shown) if op in _SYMBOL else f"{_NAME[op]}({', '.join(shown)})"
-    return _Part([(OP.CONSTANT, math.nan)], f"{text} has no finite value")
+    return FormulaPart([(OP.CONSTANT, math.nan)], f"{text} has no finite value")
+
+
+def _choice(condition: float, first: float, second: float) -> float:
+    return first if condition else second
 
 
 _NAME = {f.codes[-1]: name for name, f in FUNCTIONS.items() if name != "clip"}

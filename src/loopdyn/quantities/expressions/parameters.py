@@ -134,6 +134,8 @@ def in_order(references: Mapping[str, list[str]]) -> tuple[list[str], list[list[
     >>> in_order({"a": ["b"], "b": [], "c": ["d"], "d": ["c"]})
     (['b', 'a'], [['c', 'd']])
     """
+    if not any(references.values()):
+        return list(references), []
     graph = dict(references)
     cycles: list[list[str]] = []
     place = {name: k for k, name in enumerate(references)}

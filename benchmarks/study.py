@@ -1,0 +1,106 @@
+"""Many designs of a four-bar: `ld.study` on threads and processes, beside Exudyn's `ProcessParameterList`, in one run.
+
+    python benchmarks/study.py [--quick] [--json FILE] [--markdown FILE]
+
+500 variants of the four-bar, runs of 1 s, peaks of all determinate bearing loads. "Beside its integration" is the time
+of a design on one thread minus that of `ld.rollout` of the same designs with one reduction, both in one thread. Exudyn
+runs the same mechanisms as trees with loops closed by points, with 1000 steps each, without loads; describing them is
+not in its time. Errors are not compared here, see `benchmarks/simulate.py`. Workers mean little where other
+programs use the cores: the load is printed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import peers
+from common import Figure, command_line, save, settings, show
+
+import loopdyn as ld
+
+DESIGNS, SPAN, STEPS = 500, 1.0, 1000
+BESIDE = 1.0  # ms, goal
+EFFICIENCY = 1 / (2 * 0.85)  # goal: time on two workers over that on one
+VARIED = {
+    "crank": (0.28, 0.32),
+    "g": (9.0, 10.0),
+}  # a length, so that the geometry changes; a load, so that it does not
+
+
+def exudyn_design(values: dict[str, Any]) -> float:
+    """Run of one design with Exudyn; its last first coordinate."""
+    described, angles, speeds = values["design"]
+    q, _ = peers.Exudyn(described, angles, speeds).solve(SPAN, STEPS)
+    return float(q[0])
+
+
+def exudyn_figures(name: str, values: np.ndarray) -> list[Figure]:
+    """Time per design of Exudyn on one process and on two."""
+    if find_spec("exudyn") is None:
+        return []
+    import exudyn.processing as processing
+
+    listed = []
+    for x in values:
+        system = ld.library.four_bar().compile().with_parameters(**{name: x})
+        state, described = ld.assemble(system), peers.describe(system)
+        listed.append({"design": (described, described.angles(state.q), state.v)})
+    figures = []
+    for several in (False, True):
+        begin = time.perf_counter()
+        options = {"numberOfThreads": 2} if several else {}
+        processing.ProcessParameterList(exudyn_design, listed, several, showProgress=False, **options)
+        each = 1e3 * (time.perf_counter() - begin) / len(values)
+        figures.append(Figure(f"{name}: Exudyn, {1 + several} process{'es' * several}, per design", each, "ms"))
+    return figures
+
+
+def study_seconds(name: str, values: np.ndarray, **options: Any) -> float:
+    begin = time.perf_counter()
+    found = ld.study(ld.library.four_bar(), {name: values}, "peak loads", over=(0, SPAN), progress=False, **options)
+    if not found.finished.all():
+        raise RuntimeError(str(found.failed))
+    return time.perf_counter() - begin
+
+
+def our_figures(name: str, values: np.ndarray) -> list[Figure]:
+    """Time per design on threads and processes, and beside its integration."""
+    n, system = len(values), ld.library.four_bar().compile()
+    study_seconds(name, values[:4], workers=2)  # compiles
+    begin = time.perf_counter()
+    ld.rollout(system, None, (0, SPAN), parameters={name: values}, threads=1, reduce="peak", progress=False)
+    integration = time.perf_counter() - begin
+    one = study_seconds(name, values, executor="threads", workers=1)
+    two = study_seconds(name, values, executor="threads", workers=2)
+    figures = [
+        Figure(f"{name}: ld.study, one thread, per design", 1e3 * one / n, "ms"),
+        Figure(f"{name}: beside its integration (ld.rollout, one thread)", 1e3 * (one - integration) / n, "ms", BESIDE),
+        Figure(f"{name}: two threads / one thread", two / one, "", EFFICIENCY),
+    ]
+    times = [study_seconds(name, values[: n // 5], executor="processes", workers=k) for k in (1, 2)]
+    begun = [t - study_seconds(name, values[: n // 5], executor="threads", workers=1) for t in times[:1]]
+    longer = [study_seconds(name, np.tile(values, 4), executor="processes", workers=k) for k in (1, 2)]
+    ratio = longer[1] / longer[0]
+    figures.append(Figure(f"{name}: two processes / one, {4 * n} designs, start included", ratio, "", EFFICIENCY))
+    figures.append(Figure(f"{name}: start of a process", begun[0], "s"))
+    return figures
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = command_line(__doc__, arguments)
+    figures: list[Figure] = []
+    facts = settings(["numba", "numpy", "scipy", *(["exudyn"] if find_spec("exudyn") else [])])
+    for name, (low, high) in VARIED.items():
+        values = np.linspace(low, high, 50 if given.quick else DESIGNS)
+        figures += our_figures(name, values) + exudyn_figures(name, values)
+        save(figures, facts, given)
+    show(figures, facts)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
