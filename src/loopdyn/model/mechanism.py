@@ -368,14 +368,7 @@ class Mechanism(BaseModel):
         return name
 
     def add_contact(self, name: str, contact: OneSided) -> str:
-        """Add a contact, e.g. a stop that a part reaches, rests on and leaves again.
-
-        Examples
-        --------
-        >>> from loopdyn.contacts import Stop
-        >>> Mechanism("m").add_contact("floor", Stop(joint="A", lower=0.0))
-        'floor'
-        """
+        """Add a contact, e.g. ``ld.contacts.Stop(joint="A", lower=0.0)``, which a part reaches and leaves again."""
         self._check_new("contact", name, {**self._row_names(), **self.contacts})
         self.contacts[name] = contact  # type: ignore[assignment]  # of any type
         return name

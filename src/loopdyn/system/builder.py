@@ -223,8 +223,8 @@ class Builder:
                 self.r.problem(problem.element, problem.message, problem.hint, (section, name))
             groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers, self.m.contacts)
             if sum(name in group for group in groups) > 1:
-                message = "there is a joint, constraint, driver or contact of this name"
-                self.r.problem(f"{section[:-1]} '{name}'", message, "Choose another name.", (section, name))
+                what = "there is a joint, constraint, driver or contact of this name"
+                self.r.problem(f"{section[:-1]} '{name}'", what, "Choose another name.", (section, name))
         for name, point in self.m.points.items():
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
@@ -336,8 +336,7 @@ class Builder:
     # ---------------------------------------------------------------------------------------- the tree
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
-        sections = ("forces", "constraints", "drivers", "contacts")
-        readers = (x for section in sections for x in getattr(self.m, section).values())
+        readers = (x for s in ("forces", "constraints", "drivers", "contacts") for x in getattr(self.m, s).values())
         loaded = {j for reader in readers for j in reader.joints()} | {element_of(x) for x in self.read_by_laws}
         self.read = self._read_angles()
         read = set(self.read.values())
@@ -477,15 +476,14 @@ class Builder:
     def _contacts(self) -> None:
         for name, contact in self.m.contacts.items():
             element, path = f"contact '{name}'", ("contacts", name)
-            if type(contact) not in CONTACT_TYPES:
+            if type(contact) in CONTACT_TYPES:
+                contact.check(self.r, self.placement, element, path)
+            else:
                 self._unlisted(element, contact.type, "contacts", path)
-                continue
-            contact.check(self.r, self.placement, element, path)
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
-        element = f"constraint '{name}'"
         if not user.rows or len(set(user.rows)) < len(user.rows):
-            self.r.problem(element, "its rows have no names of their own", "Give a different name to each row.")
+            self.r.problem(f"constraint '{name}'", "its rows have no names of their own", "Name each row differently.")
 
     def _base_programs(self) -> list[list[Program | None]]:
         """Programs of the six motions of each base; None if it does not move."""
