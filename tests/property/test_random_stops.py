@@ -40,4 +40,4 @@ def test_random_chains_between_stops(count):
         lost = [e.energy_loss for e in run.events if e.kind == "impact"]
         assert min(lost, default=0.0) > -1e-8
         assert run.energy_error < 1e-5
-    assert finished >= 0.95 * count
+    assert finished >= 0.95 * count  # others end with the reason: a stop was passed unnoticed inside a step

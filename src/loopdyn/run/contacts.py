@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 
 IMPACTS = 100  # most impacts of all closed sides one after another at one time
 CHANGES = 100  # most changes of the closed sides at one time
+UNNOTICED = 1e-6  # natural units by which a gap may close before a run that did not notice it ends
 IMPLIED = 1e-8  # natural units by which the gap of an implied side may close before contacts are decided again
 
 
@@ -152,6 +153,12 @@ class Contacts:
         """Whether a gap closes beyond zero, or a force pulls, at the end of a step in which no event was found."""
         gap, rate = self.gaps(state)
         self.close = any(gap[k] <= AT_LIMIT for k, _ in self._open)
+        deep = [k for k, _ in self._open if gap[k] < -UNNOTICED]
+        if deep:
+            raise LoopdynError(
+                f"'{self.sides[deep[0]].name}' was passed unnoticed inside a step, by {-gap[deep[0]]:.2g} in natural "
+                "units. Use shorter steps: ld.integrators.DOP853(longest=...)."
+            )
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
         return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
 

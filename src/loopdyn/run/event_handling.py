@@ -66,6 +66,8 @@ class EventHandler:
         while True:
             stop = context.stop
             stopped = self._crossings(stop) if look and context.watch.crossings else ""
+            if not look and context.contacts:
+                context.contacts.overdue(context.stepper.state())
             if not stopped and context.stepper.t < stop:
                 return None
             stopped = stopped or self._time_events(stop)
@@ -166,7 +168,12 @@ class EventHandler:
             if table is None:
                 context.journal.book(found.watched.kind, event.name, state)
             start = found.t
-        if context.contacts and context.contacts.overdue(end):
+        try:
+            overdue = bool(context.contacts) and context.contacts.overdue(end)
+        except LoopdynError:
+            context.recorder.take_back(start)
+            raise
+        if overdue:
             self._contacts_change(None, stop)
         return ""
 
