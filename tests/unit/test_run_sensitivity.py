@@ -228,7 +228,7 @@ def test_equal_peaks_and_grazing_events_are_refused():
     m = ld.Mechanism("oscillator", gravity=(0, 0, 0), parameters={"k": 1.0})
     body = m.add_body("body", ld.Inertia.sphere(mass=1.0, radius=0.1))
     m.add_joint("x", ld.Prismatic(axis=(1, 0, 0)), m.ground, body, at=(0, 0, 0))
-    m.add_force(ld.forces.JointSpring(joint="x", stiffness="k"), "spring")
+    m.add_force("spring", ld.forces.JointSpring(joint="x", stiffness="k"))
     system = m.compile()
     state = system.state(v={"x": 1.0})
     with pytest.raises(ld.LoopdynError, match="two equal peaks"):

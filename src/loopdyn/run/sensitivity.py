@@ -41,7 +41,7 @@ def sensitivity(
     formulation: str | Formulation = DEFAULT,
     rtol: float = 1e-10,
 ) -> Sensitivity:
-    """Derivatives of quantities by parameters of the model, exact to rounding.
+    """Derivatives of quantities by parameters of the model, by the derivatives of its equations: some ten digits.
 
     Parameters
     ----------
