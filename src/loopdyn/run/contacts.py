@@ -162,14 +162,18 @@ class Contacts:
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
         return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
 
-    def react(self, phase: Phase, state: State, met: Watched | None = None) -> Reaction | None:
+    def react(
+        self, phase: Phase, state: State, met: Watched | None = None, stays: bool = False
+    ) -> Reaction | None:
         """Impacts and changes of the closed sides at a state; None if nothing changes.
 
-        The gap that was `met` there is closed, whatever rounding says.
+        The gap that was `met` there is closed, whatever rounding says. If it `stays` closed, its rebound does not rise
+        above the rounding by which it is below zero: it is at rest.
         """
         pulled = [] if self._forces is None else self._forces.pulled(state)
         gap, _ = self.gaps(state)
-        kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k, w in self._open if w is met)}
+        reached = [k for k, w in self._open if w is met]
+        kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k in reached)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
         if not closed:
             return None
@@ -177,7 +181,7 @@ class Contacts:
         at = self._at(phase, state)
         after, struck = self._impacts(at, closed)
         at = after
-        slow = [k for k in closed if at.rate[k] <= at.slow[k]]
+        slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached)]
         pressing = at.pressing(slow, pulled if not struck else ())
         at, settled = self._settled(at, pressing)
         following = self._phase_of(phase, at, pressing)

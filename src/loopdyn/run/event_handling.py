@@ -91,6 +91,8 @@ class EventHandler:
 
     def _restart(self, state: State, works: Array, before: State) -> None:
         context, ongoing = self.context, self.poses.ongoing
+        if context.contacts:
+            context.contacts.hold(state)
         end = context.next_stop(state.t)
         if ongoing is None:
             context.stepper.start(state, end, works)
@@ -99,10 +101,10 @@ class EventHandler:
             context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
 
-    def _react(self, state: State, met: Watched | None) -> Reaction | None:
+    def _react(self, state: State, met: Watched | None, stays: bool) -> Reaction | None:
         """Reaction of contacts to a state inside the last step; if it fails, outputs after it are removed."""
         try:
-            return self.context.contacts.react(self.context.journal.phase, state, met)
+            return self.context.contacts.react(self.context.journal.phase, state, met, stays)
         except LoopdynError:
             self.context.recorder.take_back(state.t)
             raise
@@ -119,8 +121,6 @@ class EventHandler:
         if reaction.new_phase:
             self.poses.leave(state, works)
             context.enter(phase, reaction.after)
-        else:
-            context.contacts.hold(reaction.after)
         return reaction.after
 
     # ------------------------------------------------------------------------------------------- crossings
@@ -157,7 +157,7 @@ class EventHandler:
                 self.start_anew(state, works, state)
                 return ""
             if found.watched.contact:
-                if self._contacts_change(found, stop):
+                if self._contacts_change(found, stop, stays=found.t == start):
                     return ""
                 start = found.t
                 continue
@@ -177,9 +177,10 @@ class EventHandler:
             self._contacts_change(None, stop)
         return ""
 
-    def _contacts_change(self, found: Found | None, stop: float) -> bool:
+    def _contacts_change(self, found: Found | None, stop: float, stays: bool = False) -> bool:
         """React of contacts to an event in the last step, or at its end; False if they do not change.
 
+        A gap that `stays` closed was met at the start of the step, which it does not leave upwards.
         Forces are located on the polynomial of the step, and decided at states that satisfy the constraints: the
         difference, as large as the tolerance, is bridged by later times.
         """
@@ -189,7 +190,7 @@ class EventHandler:
         several = found is not None and found.watched.kind == "separation"
         for t in times if several else times[:1]:
             state, works = stepper.interpolate(t), stepper.works
-            reaction = self._react(state, None if found is None else found.watched)
+            reaction = self._react(state, None if found is None else found.watched, stays)
             if reaction is not None:
                 context.recorder.take_back(t)
                 after = self.change_contacts(reaction, state, works)

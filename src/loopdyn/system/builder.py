@@ -28,7 +28,7 @@ from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
-from loopdyn.system.labels import JointLabel, JointLabels
+from loopdyn.system.labels import JointLabel, JointLabels, row_labels
 from loopdyn.system.law_terms import LawTerms, names_read
 from loopdyn.system.placement import Placement, row_of
 from loopdyn.system.spanning_tree import (
@@ -590,14 +590,3 @@ class Builder:
                     dimension = known[label].dimension
                     out[label] = self.r.scalar(value, rates[dimension] if key == "v" else dimension, "start", path)
         return found
-
-
-def row_labels(name: str, rows: Sequence[str]) -> list[str]:
-    """Labels of the rows of a constraint: its name for a single row, name.row for several.
-
-    Examples
-    --------
-    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
-    (['rod'], ['pin.x', 'pin.y'])
-    """
-    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]

@@ -33,6 +33,17 @@ class Label(NamedTuple):
     factor: float  # SI value of this unit
 
 
+def row_labels(name: str, rows: Sequence[str]) -> list[str]:
+    """Labels of the rows of a constraint: its name for a single row, name.row for several.
+
+    Examples
+    --------
+    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
+    (['rod'], ['pin.x', 'pin.y'])
+    """
+    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]
+
+
 class JointLabel(NamedTuple):
     """A joint coordinate or speed."""
 
