@@ -1,5 +1,7 @@
 """Stops: impacts, rest and separation against closed forms and momentum balances that are written out here."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -488,3 +490,112 @@ def test_a_table_drops_onto_four_feet_and_rests():
     np.testing.assert_allclose(force @ np.array(feet), 0.0, atol=1e-9)  # no moment about the mass centre
     assert run["foot0.force"].attrs["indeterminate"]
     assert run.energy_error < 1e-10
+
+
+@pytest.mark.jit_off
+def test_outputs_between_checks_are_checked_for_stops_that_were_passed():
+    """The check itself, with outputs that are put in: 2e-6 m below the floor at the third of five."""
+    from types import SimpleNamespace
+
+    from loopdyn.run.contacts import Contacts
+
+    system = ball(0.5)
+    contacts, kept = Contacts(system, lambda: None), []
+    contacts._open = [(0, None)]
+    q = np.array([[1.0], [0.5], [-2e-6], [0.1], [0.2]])
+    outputs = SimpleNamespace(checked=7, path=lambda start: SimpleNamespace(q=q), keep=kept.append)
+    with pytest.raises(ld.LoopdynError, match="was passed unnoticed"):
+        contacts.check_outputs(outputs)
+    assert kept == [7 + 2]
+    q[2] = -2e-10
+    contacts.check_outputs(outputs)
+
+
+@pytest.mark.jit_off
+def test_analyses_without_contacts_name_those_that_are_closed_and_no_open_ones():
+    system = ball(0.5)
+    closed, open_ = system.state(), system.state(q={"z": 1.0})
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* the equations are those"):
+        ld.linearize(system, closed)
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed"):
+        ld.kinematics(system, closed)
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* goes on as if there were none"):
+        ld.drive(system, "z", (0.5, -0.5, 5))
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* loads of the motors"):
+        ld.inverse_dynamics(system, {"z": "0.5 - t"}, np.linspace(0, 1, 5))
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* solutions"):
+        ld.inverse_kinematics(system, {"z": -0.5}, near=open_)
+    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* count as reached"):
+        ld.workspace(system, "ball", inputs="z", over=(-0.5, 0.5, 5), near=open_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ld.linearize(system, open_)
+        ld.kinematics(system, open_)
+        ld.drive(system, "z", (1.5, 0.5, 5))
+        ld.inverse_dynamics(system, {"z": "2 - t"}, np.linspace(0, 1, 5))
+        ld.inverse_kinematics(system, {"z": 0.5}, near=open_)
+        ld.workspace(system, "ball", inputs="z", over=(0.5, 1.5, 5), near=open_)
+
+
+@pytest.mark.jit_off
+def test_equilibria_and_sensitivities_beside_a_stop():
+    """A rod of 2 kg and 1 m hangs at zero; the stop at 0.5 rad is passed on the way, or the one at -0.1 is not."""
+
+    def rod(lower: float) -> ld.System:
+        m = ld.Mechanism("rod", gravity=(0, -10, 0), parameters={"mass": 2.0})
+        m.add_body("rod", ld.Inertia.rod(mass="mass", start=(0, 0, 0), end=(0, -1, 0)))
+        m.add_joint("A", ld.Revolute(axis=Z), "ground", "rod", at=(0, 0, 0))
+        m.add_contact("stop", Stop(joint="A", lower=lower))
+        return m.compile()
+
+    beyond, inside = rod(0.5), rod(-0.1)
+    with pytest.warns(ld.LoopdynWarning, match="stop is closed .* held by it"):
+        found = ld.equilibrium(beyond, beyond.state(q={"A": 1.0}))
+    assert "closed contacts do not act here: stop" in found.note
+    with pytest.warns(ld.LoopdynWarning, match="stop is closed .* derivatives"):
+        ld.sensitivity(beyond, ["A"], "mass", at=beyond.state(q={"A": 0.5}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ld.equilibrium(inside, inside.state(q={"A": 1.0})).note == ""
+        ld.sensitivity(inside, ["A"], "mass", at=inside.state(q={"A": 0.5}))
+    with pytest.raises(ld.LoopdynError, match="through which changes of a run are not"):
+        ld.sensitivity(inside, ["end(A)"], "mass", at=inside.state(q={"A": 0.5}), t_span=(0, 1))
+
+
+@pytest.mark.parametrize("formulation", ["rcr", "partition"])
+def test_other_formulations_give_the_same_impacts(formulation):
+    """A four-bar's rocker bounces on a stop: the times of the default method, to the tolerance of the runs."""
+    m = ld.library.four_bar()
+    m.add_contact("stop", Stop(joint="A", lower=-0.3, upper=0.3, restitution=0.5))
+    system = m.compile()
+    start = ld.assemble(system, v={"A": 2.0})
+    runs = [
+        ld.simulate(system, start, (0, 0.4), formulation=f, progress=False, rtol=1e-10) for f in ("auto", formulation)
+    ]
+    assert [run.status for run in runs] == ["finished", "finished"]
+    expected, found = (times(run, "impact") for run in runs)
+    assert len(found) >= 1
+    np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+def test_a_part_rests_while_another_one_passes_singular_poses():
+    """Two square windows fall through the pose in line by momentum steps; a weight of 2 kg rests on its stop."""
+    m = ld.library.n_four_bar(2)
+    alone = m.compile()
+    m.add_body("weight", ld.Inertia.sphere(mass=2.0, radius=0.1))
+    m.add_joint("z", ld.Prismatic(axis=(0, 1, 0)), "ground", "weight", at=(5, 0, 0))
+    m.add_contact("floor", Stop(joint="z", lower=0.0))
+    system = m.compile()
+    run, free = (ld.simulate(s, ld.assemble(s), (0, 2.5), progress=False) for s in (system, alone))
+    passages = [[e.t for e in x.events if e.kind == "singular passage"] for x in (run, free)]
+    assert run.status == "finished"
+    assert len(passages[0]) >= 2
+    assert [e.kind for e in run.events if e.name.startswith("floor")] == ["contact"]
+    assert np.abs(run["floor.gap"].values).max() <= ROUNDING
+    force = run["floor.force"].values  # NaN inside the passages, as all reactions there
+    weight = 2.0 * abs(system.mechanism.resolver().vector(m.gravity, "acceleration", "m", ())[1])
+    np.testing.assert_allclose(force[np.isfinite(force)], weight, rtol=1e-9)
+    assert np.isfinite(force).mean() > 0.5
+    k = [x.index("A0") for x in (system.coordinates, alone.coordinates)]
+    # momentum steps to 1e-8 of a chaotic mechanism, of other steps
+    np.testing.assert_allclose(run.path.q[-1, k[0]], free.path.q[-1, k[1]], atol=1e-3)

@@ -115,7 +115,7 @@ def accelerations_at(
 ) -> Array | Solution:
     """Accelerations at a closed state; `full`: the whole :class:`Solution`. See :func:`loopdyn.accelerations`."""
     check_tables(system, [state])
-    warn_if_closed(system, state)
+    warn_if_closed(system, [state])
     if state.tolerated is not None:
         system = system.for_state(state)
     found = _found_at_once(system, formulation, state, full)

@@ -17,7 +17,7 @@ one: forces and accelerations then have one unit, which a single threshold compa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,7 @@ INDEPENDENT = 1e-9
 HELD = 1e-9
 # Most impacts one after another at one time: chains of a hundred parts take some ten thousand.
 MOST_IMPACTS = 100_000
+ACT_IN_RUNS = "forces and accelerations are those without it. Take them from ld.simulate(...)."
 GAIN = 1e-9  # of the kinetic energy: an impact that gains more is an error
 
 
@@ -74,16 +75,23 @@ def gaps(base: System, state: State) -> tuple[Array, Array]:
     return sign * phi[rows], sign * rate[rows]
 
 
-def warn_if_closed(system: System, state: State) -> None:
-    """Warn of contacts that are closed at a state, where they do not act on the result."""
+def closed_sides(system: System, states: Iterable[State]) -> list[str]:
+    """Names of the sides whose gap is zero or below at one of the states."""
     if not system.mechanism.contacts:
-        return
-    near = AT_LIMIT * all_closed(system).size
-    closed = [side.name for side, gap in zip(sides_of(system), gaps(system, state)[0], strict=True) if gap <= near]
+        return []
+    near, sides, closed = AT_LIMIT * all_closed(system).size, sides_of(system), set[str]()
+    for state in states:
+        closed |= {side.name for side, gap in zip(sides, gaps(system, state)[0], strict=True) if gap <= near}
+    return [side.name for side in sides if side.name in closed]
+
+
+def warn_if_closed(system: System, states: Iterable[State], means: str = ACT_IN_RUNS) -> None:
+    """Warn of contacts that are closed at a state or along a path, where they do not act on the result."""
+    closed = closed_sides(system, states)
     if closed:
         warn(
-            f"{system.name}: {', '.join(closed)} is closed at this state, but contacts act in runs only: forces and "
-            "accelerations are those without it. Take them from ld.simulate(...)."
+            f"{system.name}: {', '.join(closed)} is closed at this state, or passed along the path, but contacts act "
+            f"in runs only: {means}"
         )
 
 

@@ -25,7 +25,7 @@ from loopdyn.formulations.base import Solver
 from loopdyn.loops.one_sided import PULLED, ContactState, Pressing, Struck, gaps
 from loopdyn.run.events import TINY, Crossing, Watched, crossing_program
 from loopdyn.run.locking import Impulses, Phase, compiled
-from loopdyn.run.recorder import Journal
+from loopdyn.run.recorder import Journal, Recorder
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
@@ -155,16 +155,34 @@ class Contacts:
         self.close = any(gap[k] <= AT_LIMIT for k, _ in self._open)
         deep = [k for k, _ in self._open if gap[k] < -UNNOTICED]
         if deep:
-            raise LoopdynError(
-                f"'{self.sides[deep[0]].name}' was passed unnoticed inside a step, by {-gap[deep[0]]:.2g} in natural "
-                "units. Use shorter steps: ld.integrators.DOP853(longest=...)."
-            )
+            raise self._unnoticed(deep[0], gap[deep[0]])
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
         return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
 
-    def react(
-        self, phase: Phase, state: State, met: Watched | None = None, stays: bool = False
-    ) -> Reaction | None:
+    def check_outputs(self, recorder: Recorder) -> None:
+        """Raise if a new output of several compiled steps is beyond a stop; outputs from there on are removed.
+
+        Steps follow each other without a check only where all sides are stops of coordinates of the tree.
+        """
+        path = recorder.path(recorder.checked)
+        for k, _ in self._open:
+            side = self.sides[k]
+            if side.coordinate in self.base.coordinates:
+                x = path.q[:, self.base.coordinates.index(side.coordinate)]
+                bound = float(side.bound) * self.base.labels.factor(side.coordinate)
+                gap = side.sign * (x - bound) / self._unit[k]
+                beyond = np.flatnonzero(gap < -UNNOTICED)
+                if beyond.size:
+                    recorder.keep(recorder.checked + int(beyond[0]))
+                    raise self._unnoticed(k, float(gap[beyond[0]]))
+
+    def _unnoticed(self, k: int, gap: float) -> LoopdynError:
+        return LoopdynError(
+            f"'{self.sides[k].name}' was passed unnoticed inside a step, by {-gap:.2g} in natural units. Use shorter "
+            "steps: ld.integrators.DOP853(longest=...)."
+        )
+
+    def react(self, phase: Phase, state: State, met: Watched | None = None, stays: bool = False) -> Reaction | None:
         """Impacts and changes of the closed sides at a state; None if nothing changes.
 
         The gap that was `met` there is closed, whatever rounding says. If it `stays` closed, its rebound does not rise

@@ -67,6 +67,7 @@ class EventHandler:
             stop = context.stop
             stopped = self._crossings(stop) if look and context.watch.crossings else ""
             if not look and context.contacts:
+                context.contacts.check_outputs(context.recorder)
                 context.contacts.overdue(context.stepper.state())
             if not stopped and context.stepper.t < stop:
                 return None
