@@ -9,7 +9,7 @@ from tests.independent import random_inertia
 
 import loopdyn as ld
 from loopdyn.contacts import Stop
-from loopdyn.loops.one_sided import Gaps
+from loopdyn.loops.one_sided import ContactState
 from loopdyn.system.sides import sides_of
 
 EACH = 20  # states of a mechanism
@@ -48,7 +48,7 @@ def test_accelerations_and_impulses_of_random_states_are_those_of_the_oracle(fir
             q[-2:] = rng.uniform(-1, 1, 2)
             v = np.zeros(system.nv)
             v[-2:] = 2 * rng.normal(size=2)
-            gaps = Gaps(system, system, sides, system.state(q, v))
+            gaps = ContactState(system, system, sides, system.state(q, v))
             found = gaps.pressing(closed)
             now = ld.terms(system, system.state(q, v))
             B = np.array([[s.sign * float(s.coordinate == f"J{k}") for k in range(JOINTS)] for s in sides])
@@ -62,7 +62,7 @@ def test_accelerations_and_impulses_of_random_states_are_those_of_the_oracle(fir
             pressing, opening = pressing + len(found.active), opening + len(closed) - len(found.active)
             v = 2 * rng.normal(size=system.nv)
             v[: len(sides)] = -np.abs(v[: len(sides)]) * [s.sign for s in sides]  # all approach
-            struck = Gaps(system, system, sides, system.state(q, v)).simultaneous(closed)
+            struck = ContactState(system, system, sides, system.state(q, v)).simultaneous(closed)
             after, _ = contact_impulses(now.M, now.J, B, v, 0.4)
             worst = max(worst, float(np.abs(struck.v - after).max() / np.abs(v).max()))
     assert worst < 1e-9  # rounding times the condition of the inertia matrix, some 1e5
