@@ -2,6 +2,7 @@
 
 from . import analyses as analyses
 from . import constraints as constraints
+from . import contacts as contacts
 from . import designs as designs
 from . import errors as errors
 from . import events as events

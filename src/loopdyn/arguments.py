@@ -49,7 +49,7 @@ REORDERED = {"Mechanism.add_force": "add_force(name, force)", "preload": "preloa
 # Names that occur in annotations only; their modules are loaded by the functions that use them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.
-_EVENTS = (events.At, events.Crossing, events.Limits, events.Lock, events.Release)
+_EVENTS = (events.Add, events.At, events.Crossing, events.Limits, events.Lock, events.Release)
 MADE_BY_USERS = (State, Formulation, Integrator, Baumgarte, *_EVENTS)
 ALSO_MADE = ("Simulation",)  # ... by name, since loading it takes long
 

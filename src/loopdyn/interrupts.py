@@ -14,12 +14,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Stop:
+class Halt:
     """Request of the user to stop.
 
     Examples
     --------
-    >>> stop = Stop()
+    >>> stop = Halt()
     >>> stop.ask()
     >>> stop.wanted
     True
@@ -39,11 +39,11 @@ class Stop:
         self.wanted = True
 
 
-_current: Stop | None = None  # in the main thread, which alone receives signals
+_current: Halt | None = None  # in the main thread, which alone receives signals
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[Stop]:
+def deferred() -> Iterator[Halt]:
     """Record a Ctrl-C instead of raising KeyboardInterrupt; a second one is raised at once.
 
     Code inside checks `wanted` and ends early. Nested blocks share one request. If the program handles Ctrl-C itself,
@@ -60,7 +60,7 @@ def deferred() -> Iterator[Stop]:
     if _current is not None:
         yield _current
         return
-    stop = Stop()
+    stop = Halt()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -130,4 +130,4 @@ def deferring(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-__all__ = ["Stop", "deferred", "deferring", "held"]
+__all__ = ["Halt", "deferred", "deferring", "held"]

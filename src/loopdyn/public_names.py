@@ -17,6 +17,7 @@ from typing import Any
 NAMESPACES = (
     "analyses",
     "constraints",
+    "contacts",
     "designs",
     "errors",
     "events",

@@ -17,7 +17,7 @@ from loopdyn.forces import dispatch as forces
 SOURCES = Path(loopdyn.__file__).parent
 
 # Files that may name types, and why. Not counted: the library, which builds mechanisms of them, and interchange, which
-# translates the elements of other formats into them and back.
+# translates the elements of other formats into them and back, and contacts, whose sides are constraints.
 REASONS = {
     "model/mechanism.py": "add_motor and add_driver are verbs of the builder",
     "analysis/inverse_dynamics.py": "asks what the motors must do",
@@ -31,7 +31,8 @@ REASONS = {
 # How many files each type is named in beyond its own and `dispatch.py`. Others in none; these numbers must not grow.
 MOST = {"joint_spring": 1, "motor": 3, "coupler": 2, "driver": 3}
 TYPES = {t.model_fields["type"].default: t for t in (*forces.TYPES, *constraints.TYPES)} | {"driver": Driver}
-PLACES = [p for p in sorted(SOURCES.rglob("*.py")) if p.relative_to(SOURCES).parts[0] not in ("library", "interchange")]
+NOT_COUNTED = ("library", "interchange", "contacts")
+PLACES = [p for p in sorted(SOURCES.rglob("*.py")) if p.relative_to(SOURCES).parts[0] not in NOT_COUNTED]
 
 
 @cache

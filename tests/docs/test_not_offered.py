@@ -25,14 +25,19 @@ def test_pages_where_it_is_looked_for_lead_to_what_to_do_instead(page):
     assert "not_offered.md" in (ROOT / "docs" / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("kind", ["contact", "stop", "friction"])
-def test_a_file_that_asks_for_it_is_told(kind, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [("contact", r"docs/contact\.md"), ("stop", r"docs/contact\.md"), ("friction", r"not offered.*not_offered\.md")],
+)
+def test_a_file_that_asks_for_it_is_told(kind, where, tmp_path):
     text = f"loopdyn: 1\nname: m\nforces:\n  x: {{type: {kind}}}\n"
-    with pytest.raises(ld.errors.ModelError, match=r"not offered.*not_offered\.md"):
+    with pytest.raises(ld.errors.ModelError, match=where):
         load_text(text, tmp_path / "m.yaml")
 
 
-@pytest.mark.parametrize("name", ["Contact", "Stop", "Friction"])
-def test_a_name_that_is_looked_for_is_told(name):
-    with pytest.raises(AttributeError, match="not offered"):
+@pytest.mark.parametrize(
+    ("name", "where"), [("Contact", r"ld\.contacts"), ("Stop", r"ld\.contacts\.Stop"), ("Friction", "not offered")]
+)
+def test_a_name_that_is_looked_for_is_told(name, where):
+    with pytest.raises(AttributeError, match=where):
         getattr(ld, name)

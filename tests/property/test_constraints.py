@@ -5,6 +5,19 @@ import pytest
 
 import loopdyn as ld
 
+POINT = ld.constraints.PointShape(at=(1, 0.2, 1.3))
+DISC = ld.constraints.CircleShape(center=(0.9, 0.3, 1), radius=0.2)
+HOLE = ld.constraints.CircleShape(center=(0.2, 0.1, 0.8), radius=3.0, hollow=True)
+EDGE = ld.constraints.LineShape(through=(0.3, -0.5, 0.2), outward=(0.2, 1, 0.1))
+ROOF = ld.constraints.PolylineShape(points=[(2, -1, 0.5), (0.4, -0.8, 0.5), (-1, -1, 0.5)])
+OVAL = ld.constraints.CurveShape(x="0.3 + 0.6*cos(u)", y="0.4*sin(u)", z="0.2", u=(0, "2*pi"), closed=True)
+ARC = ld.constraints.CurveShape(points=[(1.5, -1, 0), (0.5, -0.6, 0), (-1, -1, 0), (-2, -2, 0)])
+
+
+def pair(shape1: object, shape2: object, normal: tuple = (0, 0, 1), **gap: int) -> ld.constraints.HigherPair:
+    return ld.constraints.HigherPair(body1="a", shape1=shape1, body2="c", shape2=shape2, normal=normal, **gap)
+
+
 MATRIX = [[0.3, 0.01, 0.02], [0.01, 0.2, 0.03], [0.02, 0.03, 0.25]]
 
 CONSTRAINTS = {
@@ -44,6 +57,16 @@ CONSTRAINTS = {
         speeds={"va": "A.1", "vs": "B.slide", "vc": "C"},
         coordinates={"a": "A.1", "b": "B.angle"},
     ),
+    "disc on disc": pair(DISC, DISC, (0.1, 0.2, 1)),
+    "pin in hole": pair(HOLE, POINT),
+    "edge on disc": pair(DISC, EDGE, (0.1, 0.2, 1)),
+    "disc on edges": pair(DISC, ROOF),
+    "edges on edge": pair(ROOF, EDGE, gap=2),
+    "edges on edges": pair(ROOF, ROOF, gap=3),
+    "point on cam": pair(OVAL, POINT),
+    "disc on arc": pair(DISC, ARC),
+    "edge on cam": pair(OVAL, EDGE),
+    "edge on arc": pair(EDGE, ARC),
 }
 
 

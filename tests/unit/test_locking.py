@@ -231,3 +231,63 @@ def test_what_cannot_be_locked_or_released_is_said(action, words):
         ld.simulate(
             system, system.state(), (0, 1), events=[ld.events.At(0.5, action=action)], progress=False
         ).raise_if_failed()
+
+
+def test_a_rod_is_added_and_taken_away_again():
+    """A rod between the end of bar two and the ground: a plastic impact, in which the impulse acts along the rod."""
+    system, t = two_bars(), (0.3, 0.5)
+    start = system.state(q=[0.2, 0.7], v=[1.5, 4.0])
+    free = ld.simulate(system, start, (0, t[0]), rtol=1e-10, progress=False)
+    q1, q2 = free.path.q[-1]
+    tip = np.array([L1 * np.cos(q1) + L2 * np.cos(q1 + q2), L1 * np.sin(q1) + L2 * np.sin(q1 + q2)])
+    post = np.array([2.0, 1.0])
+    length = float(np.linalg.norm(tip - post))
+    rod = ld.constraints.Distance("ground", "two", (2.0, 1.0, 0), (L1 + L2, 0, 0), length=length)
+    events = [
+        ld.events.At(t[0], "caught", action=ld.events.Add("rod", rod)),
+        ld.events.At(t[1], "let go", action=ld.events.Release("rod")),
+    ]
+    run = ld.simulate(system, start, (0, 1), events=events, rtol=1e-10, progress=False)
+    assert run.status == "finished", run.message
+    hit = run.events[0]
+    q1, q2 = hit.state.q
+    J = np.array(
+        [
+            [-L1 * np.sin(q1) - L2 * np.sin(q1 + q2), -L2 * np.sin(q1 + q2)],
+            [L1 * np.cos(q1) + L2 * np.cos(q1 + q2), L2 * np.cos(q1 + q2)],
+        ]
+    )
+    along = (tip - post) / length
+    row = along @ J
+    c, I1, I2 = np.cos(q2), M1 * L1**2 / 3, M2 * L2**2 / 3
+    coupled = I2 + M2 * L1 * L2 / 2 * c
+    M = np.array([[I1 + M2 * L1**2 + I2 + M2 * L1 * L2 * c, coupled], [coupled, I2]])
+    impulse = -(row @ hit.state.v) / (row @ np.linalg.solve(M, row))
+    expected = hit.state.v + np.linalg.solve(M, row) * impulse
+    # the tip is where it was found by the run in pieces, to its tolerance
+    np.testing.assert_allclose(hit.after.v, expected, atol=1e-8)
+    assert hit.impulse.multipliers["rod"] == pytest.approx(impulse, abs=1e-8)
+    held = (run.path.t > t[0]) & (run.path.t < t[1])
+    q = run.path.q[held]
+    x = L1 * np.cos(q[:, 0]) + L2 * np.cos(q.sum(axis=1)) - post[0]
+    y = L1 * np.sin(q[:, 0]) + L2 * np.sin(q.sum(axis=1)) - post[1]
+    np.testing.assert_allclose(np.hypot(x, y), length, atol=1e-12)
+    assert run.events[1].energy_loss == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (ld.events.Add("rod"), "nothing called 'rod' was released"),
+        (ld.events.Add("A", ld.constraints.Coupler(terms={"A": 1, "B": 1})), "something called 'A' already"),
+        (
+            ld.events.Add("rod", ld.constraints.Distance("ground", "two", (9, 0, 0), (1, 0, 0), length=1)),
+            "violate the new constraints",
+        ),
+    ],
+)
+def test_what_cannot_be_added_is_said(action, words):
+    system = two_bars()
+    run = ld.simulate(system, t_span=(0, 1), events=[ld.events.At(0.5, action=action)], progress=False)
+    assert run.status == "failed"
+    assert words in run.message

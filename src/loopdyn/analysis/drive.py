@@ -21,6 +21,7 @@ from loopdyn.analysis.measured_rows import MeasuredRows
 from loopdyn.analysis.mobility import mobility
 from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower, Inputs
 from loopdyn.errors import LoopdynError
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, of_matrix
 from loopdyn.quantities.times import check_span, given_times
@@ -233,6 +234,7 @@ class _Driving:
             names = ", ".join(self.system.speeds[k] for k in held)
             message = f"{message} Idle: {names} kept at zero.".strip()
         status = "complete" if end is None else "stopped"
+        warn_if_closed(self.system, poses, "the path goes on as if there were none. End the range there.")
         return Drive(
             self.system, c.labels, c.parameter, status, message, tuple(events), self._dataset(points),
             *self._raw(points), tuple(s.tolerated for s in systems), largest_open(zip(systems, poses, strict=True)),

@@ -31,6 +31,7 @@ from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.equilibrium_curve import TOUCHING, SampledCurve
 from loopdyn.analysis.statics import CONVERGED, LONGEST, NEUTRAL, STEPS, Statics
 from loopdyn.errors import ConvergenceError, LoopdynError, ModelError, Problem
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.equilibrium import Equilibria, Equilibrium, Preload, units_of
@@ -42,6 +43,7 @@ from loopdyn.tree.functions import apart, increment
 from loopdyn.tree.joint_readings import coordinate
 
 Array = NDArray[np.float64]
+_WITHOUT = "the pose would be held by it, or cannot be reached. Simulate with damping until the parts rest."
 STARTS = 64  # number of starts of a search with several degrees of freedom
 
 
@@ -109,7 +111,9 @@ def equilibrium(
     here = _start(system, near, t)
     statics = Statics(system, here)
     if search is None:
-        return statics.classified(statics.settle(statics.start), ())
+        found = statics.classified(statics.settle(statics.start), ())
+        warn_if_closed(system, [found.state], _WITHOUT)
+        return found
     ranges = _ranges(system, search)
     if statics.freedoms == 0:
         raise LoopdynError(
@@ -117,8 +121,11 @@ def equilibrium(
             "Remove a driver, or see ld.reactions for the loads of its joints."
         )
     if statics.freedoms == 1 and len(ranges) == 1:
-        return _along(statics, *next(iter(ranges.items())))
-    return _from_many_starts(statics, ranges)
+        several = _along(statics, *next(iter(ranges.items())))
+    else:
+        several = _from_many_starts(statics, ranges)
+    warn_if_closed(system, [e.state for e in several], _WITHOUT)
+    return several
 
 
 def zero_force(

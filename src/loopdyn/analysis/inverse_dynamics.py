@@ -27,6 +27,7 @@ from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.prescribed_motion import check_same, followed, given_samples, pieces_of, without
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces import Motor
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
 from loopdyn.quantities.wording import nearest, unknown
@@ -120,6 +121,8 @@ def inverse_dynamics(
     known = _motor_labels(system)
     chosen = _chosen_motors(system, motion, motors, known)
     samples, pieces, unbounded = _sampled(system, motion, t_eval, accelerations, near)
+    along = (State(float(t), q, v) for t, q, v in zip(samples.t, samples.q, samples.v, strict=True))
+    warn_if_closed(system, along, "the loads of the motors are those without its force. Choose a motion off it.")
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
     wanted = _preloads(chosen, preload, len(samples.t)) * factors(system, [known[c] for c in chosen])
     parts = []

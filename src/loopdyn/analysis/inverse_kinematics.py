@@ -18,6 +18,7 @@ from loopdyn.analysis.moving_parts import declared_point, unknown
 from loopdyn.analysis.reaching import Goal, Reached, directly, follow_goals, nearest_pose
 from loopdyn.errors import AssemblyError, LoopdynError, ModelError
 from loopdyn.joints import Frame
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.rank import is_large
 from loopdyn.results.inverse_kinematics import InverseKinematics
 from loopdyn.system.system import State, System
@@ -25,6 +26,7 @@ from loopdyn.tree.functions import body_motion, increment
 
 Array = NDArray[np.float64]
 
+_WITHOUT = "solutions are sought as if there were none. Check the gaps of a run that starts there."
 ROTATION = 1e-6  # deviation of a given rotation matrix from orthogonality, of numbers written with seven digits
 
 
@@ -86,7 +88,9 @@ def inverse_kinematics(
     if all:
         if len(path) > 1:
             raise LoopdynError("all solutions of a path cannot be listed. Give one target, or leave out all=True.")
-        return _all_solutions(system, start, goals[0], limits)
+        every = _all_solutions(system, start, goals[0], limits)
+        warn_if_closed(system, every.states, _WITHOUT)
+        return every
     first = _solved(system, start, goals[0], limits)
     states, message = [first], ""
     for n, wanted in enumerate(goals[1:], 2):
@@ -95,6 +99,7 @@ def inverse_kinematics(
             message = f"target {n} of {len(goals)} is not reached: {found}"
             break
         states.append(found)
+    warn_if_closed(system, states, _WITHOUT)
     return InverseKinematics(system, tuple(states), "stopped" if message else "complete", message)
 
 

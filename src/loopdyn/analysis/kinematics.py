@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.closed_motion import input_accelerations, require_closed
 from loopdyn.analysis.moving_parts import declared, speed_dimensions, speed_labels
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.results.kinematics import Kinematics
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import sized
@@ -56,6 +57,7 @@ def kinematics(
     state = assemble(system) if state is None else state
     system = system.for_state(state)
     require_closed(system, state)
+    warn_if_closed(system, [state])
     if a is None:
         return Kinematics(system, state)
     if not isinstance(a, Mapping):

@@ -16,6 +16,7 @@ from loopdyn.analysis.linear_outputs import LinearOutputs
 from loopdyn.analysis.linear_remarks import remarks
 from loopdyn.analysis.minimal_states import SPEED, Chart
 from loopdyn.errors import LoopdynError
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.projection import project
 from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.linear_path import LinearizationPath
@@ -98,10 +99,17 @@ def linearize(
     """
     options = _Options(tuple(inputs or ()), None if outputs is None else tuple(outputs))
     if isinstance(state, Run):
+        warn_if_closed(system, (state.state(k) for k in range(len(state.path.t))), _WITHOUT)
         return _along(system, state, options, independent)
     if isinstance(state, Equilibrium):
         state = state.state
-    return _at_state(system, assemble(system) if state is None else state, options, independent)
+    state = assemble(system) if state is None else state
+    warn_if_closed(system, [state], _WITHOUT)
+    return _at_state(system, state, options, independent)
+
+
+# What it means for linear equations that a contact is closed.
+_WITHOUT = "the equations are those of motions as if there were none. Lock what it holds, or choose a state off it."
 
 
 class _Options(NamedTuple):

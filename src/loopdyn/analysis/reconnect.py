@@ -119,7 +119,7 @@ def reconnect(system: System, state: State, other: System) -> Change:
         now, rank = terms(other, after), decide(other, after).count
         v = solve_dense(M, p, now.J, -now.phi_t, other.speed_units, other.row_units, rank).a
         after = replace(pose, v=v)
-    return Change(after, _impulses(system, state, other, after), before - energy(other, after).kinetic)
+    return Change(after, impulses_between(system, state, other, after), before - energy(other, after).kinetic)
 
 
 def _keep_turns(system: System, state: State, other: System, q: Array) -> None:
@@ -178,8 +178,8 @@ def _speeds_of_rotors(system: System, v: Array, other: System) -> Array:
     return out
 
 
-def _impulses(system: System, state: State, other: System, after: State) -> Reactions:
-    """Impulses of all joints of `other` from the jump of the bodies' momenta."""
+def impulses_between(system: System, state: State, other: System, after: State) -> Reactions:
+    """Impulses of all joints of `other` from the jump of the bodies' momenta between two states of one pose."""
     free = free_system(other)
     v1 = free_state(other, body_motion(other, after))
     v0 = free_state(system, body_motion(system, state))

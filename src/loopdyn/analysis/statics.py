@@ -20,6 +20,7 @@ from loopdyn.analysis.pose_curve import PoseCurve
 from loopdyn.engine import records as rec
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.loops.continuation import PREDICTED, close
+from loopdyn.loops.one_sided import closed_sides
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import decide, scaled
 from loopdyn.results.equilibrium import Equilibrium, declared_stiffness
@@ -295,6 +296,9 @@ class Statics:
         for label, (low, high) in system.limits.items():
             if not low - SAME_POSE <= coordinate(system, self.state(q), label) <= high + SAME_POSE:
                 notes.append(f"outside the limits of {label}, which do not act here")
+        closed = closed_sides(system, [self.state(q)])
+        if closed:
+            notes.append(f"closed contacts do not act here: {', '.join(closed)}")
         if system.tolerated is not None:
             notes.append(said_open(system, largest_open([(system, self.state(q))])))
         declared = shown(system, self.loads(q), dimensions(system, "load"))

@@ -21,6 +21,7 @@ from loopdyn.analysis.moving_parts import MovingPart, declared, part_of, speed_d
 from loopdyn.analysis.path_following import CurveEnd, CurvePoint, Follower
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.continuation import zero_between
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.rank import of_matrix
 from loopdyn.results.workspace import SingularPoint, Workspace
 from loopdyn.system.system import State, System
@@ -205,6 +206,8 @@ class _Sweep:
         basis = self._basis(velocities)
         singular = [*self.dead, *self._crossings(velocities, basis)]
         data = self._dataset(velocities, basis)
+        reached = (State(self.start.t, p.q, np.zeros(self.system.nv)) for p in self.points.values())
+        warn_if_closed(self.system, reached, "points beyond it count as reached. Leave such inputs out.")
         return Workspace(self.system, self.part.name, self.labels, data, tuple(singular))
 
     # --------------------------------------------------------------------------------------- singular poses

@@ -14,6 +14,7 @@ from pydantic import Field
 from loopdyn.constraints import (
     coupler,
     distance,
+    gaps,
     point_motion,
     point_on_curve,
     point_on_line,
@@ -26,12 +27,14 @@ from loopdyn.constraints.coupler import COUPLER, Coupler
 from loopdyn.constraints.distance import DISTANCE, Distance
 from loopdyn.constraints.driver import Driver
 from loopdyn.constraints.formula import formula_terms
+from loopdyn.constraints.higher_pair import HIGHER_PAIR, HigherPair
 from loopdyn.constraints.point_motion import POINT_MOTION, PointMotion
 from loopdyn.constraints.point_on_curve import POINT_ON_CURVE, PointOnCurve
 from loopdyn.constraints.point_on_line import POINT_ON_LINE, PointOnLine
 from loopdyn.constraints.point_on_plane import POINT_ON_PLANE, PointOnPlane
 from loopdyn.constraints.relation import RELATION, Relation
 from loopdyn.constraints.rolling import ROLLING, Rolling
+from loopdyn.constraints.shapes import CircleShape, CurveShape, LineShape, PointShape, PolylineShape
 from loopdyn.constraints.slot import SLOT, Slot
 from loopdyn.constraints.user import UserConstraint
 from loopdyn.constraints.velocity_relation import VELOCITY_RELATION, VelocityRelation
@@ -39,14 +42,20 @@ from loopdyn.engine.jit import inline
 
 # The public names of `loopdyn.constraints`.
 __all__ = [
+    "CircleShape",
     "Constraint",
     "Coupler",
+    "CurveShape",
     "Distance",
     "Driver",
+    "HigherPair",
+    "LineShape",
     "PointMotion",
     "PointOnCurve",
     "PointOnLine",
     "PointOnPlane",
+    "PointShape",
+    "PolylineShape",
     "Relation",
     "Rolling",
     "Slot",
@@ -62,6 +71,7 @@ AnyConstraint = Annotated[
     | Slot
     | PointMotion
     | Rolling
+    | HigherPair
     | Coupler
     | Relation
     | VelocityRelation,
@@ -88,6 +98,8 @@ def pair_rows(model, work, kind, program, F, M, par, d, wF, wM, v, k):
         point_motion.rows(model, work, program, F, par, d, wF, v, k)
     elif kind == ROLLING:
         rolling.rows(par, F, M, d, wF, wM, v, phi, G, gamma, k)
+    elif kind == HIGHER_PAIR:
+        gaps.rows(model, work, program, F, M, d, wF, wM, v, phi, G, gamma, k)
     else:
         phi[k] = np.nan
 

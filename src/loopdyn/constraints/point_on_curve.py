@@ -19,7 +19,7 @@ curve they lack terms that are proportional to phi and contain c''', which a C2 
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -113,58 +113,79 @@ class PointOnCurve(Constraint):
         """F in world axes of the reference pose, in which the programs of the curve are written."""
         bodies = two_bodies(self.on, self.body, ("on", "body"), r, places, element, path)
         p = r.vector(self.point, "length", element, (*path, "point"))
-        by_formula = {"x", "y", "z", "u"} & self.model_fields_set
-        if bool(self.points) == bool(by_formula):
-            message = "its curve is given twice" if self.points else "has no curve"
-            r.problem(element, message, "Give 'points', or 'x', 'y', 'z' as formulas of 'u'.", path)
-            return None
-        curve = self._spline(r, element, path) if self.points else self._formulas(r, element, path)
-        data = None if curve is None or r.problems else _data(*curve, self.closed, r, element, path)
-        if bodies is None or curve is None or data is None:
+        programs = curve_programs(self, r, element, path)
+        if bodies is None or programs is None:
             return None
         F, M = places.point(bodies[0], np.zeros(3)), places.point(bodies[1], p)
         axes = frame_rows(places, bodies[0], np.eye(3))
-        return PairRecord(bodies, F, M, self.rows, axes, programs=[*curve[0], data])
+        return PairRecord(bodies, F, M, self.rows, axes, programs=programs)
 
-    def _formulas(self, r: Resolver, element: str, path: Path) -> _Curve | None:
-        low, high = r.vector(self.u, "number", element, (*path, "u"))
-        if not low < high:
-            r.problem(element, "the range of 'u' is empty", "Give its start, then its end.", (*path, "u"))
-            return None
-        laws = [law_program(getattr(self, k), {"u": "number"}, "length", r, element, (*path, k)) for k in "xyz"]
-        start, end = (np.array([law.jet([(u, 1.0, 0.0)]) for law in laws]) for u in (low, high))
-        apart = np.abs(end - start).max(axis=0) > CLOSING * (np.abs(start) + np.abs(end)).max(axis=0)
-        if self.closed and np.any(apart):
-            hint = "Check the range of 'u', or make it open."
-            r.problem(element, "its curve does not close smoothly", hint, (*path, "closed"))
-            return None
-        return laws, float(low), float(high), SAMPLES
 
-    def _spline(self, r: Resolver, element: str, path: Path) -> _Curve | None:
-        """Spline by chord length."""
-        where = (*path, "points")
-        knots = np.array([r.vector(p, "length", element, (*where, n)) for n, p in enumerate(self.points)])
-        if self.closed and not np.array_equal(knots[0], knots[-1]):
-            knots = np.vstack([knots, knots[:1]])
-        if len(knots) < 2 + 2 * self.closed:
-            least = "three" if self.closed else "two"
-            r.problem(element, "its curve has too few points", f"Give at least {least}.", where)
-            return None
-        chords = np.linalg.norm(np.diff(knots, axis=0), axis=1)
-        if not np.all(chords > 0.0):
-            n = int(np.flatnonzero(~(chords > 0.0))[0])
-            r.problem(element, f"points {n + 1} and {n + 2} of its curve coincide", "Remove one.", (*where, n))
-            return None
-        u = np.concatenate([[0.0], np.cumsum(chords)])
-        try:
-            laws = [table_program(u, x, 0, periodic=self.closed) for x in knots.T]
-        except ExpressionError as error:
-            r.problem(element, str(error), path=where)
-            return None
-        return laws, 0.0, float(u[-1]), SAMPLES_OF_PIECE * len(chords)
+class GivenCurve(Protocol):
+    """Fields of a part that has a curve: of :class:`PointOnCurve`, and of profiles of contacts."""
+
+    @property
+    def points(self) -> tuple[Place, ...]: ...  # noqa: D102
+    @property
+    def u(self) -> Vec2: ...  # noqa: D102
+    @property
+    def closed(self) -> bool: ...  # noqa: D102
+    @property
+    def model_fields_set(self) -> set[str]: ...  # noqa: D102
 
 
 _Curve = tuple[list[Program], float, float, int]  # programs of x, y, z; range of u; number of samples
+
+
+def curve_programs(given: GivenCurve, r: Resolver, element: str, path: Path) -> list[Program] | None:
+    """Programs of x, y, z of a curve, and its data for :func:`foot`; None if a problem was recorded."""
+    by_formula = {"x", "y", "z", "u"} & given.model_fields_set
+    if bool(given.points) == bool(by_formula):
+        message = "its curve is given twice" if given.points else "has no curve"
+        r.problem(element, message, "Give 'points', or 'x', 'y', 'z' as formulas of 'u'.", path)
+        return None
+    curve = _spline(given, r, element, path) if given.points else _formulas(given, r, element, path)
+    data = None if curve is None or r.problems else _data(*curve, given.closed, r, element, path)
+    return None if curve is None or data is None else [*curve[0], data]
+
+
+def _formulas(given: GivenCurve, r: Resolver, element: str, path: Path) -> _Curve | None:
+    low, high = r.vector(given.u, "number", element, (*path, "u"))
+    if not low < high:
+        r.problem(element, "the range of 'u' is empty", "Give its start, then its end.", (*path, "u"))
+        return None
+    laws = [law_program(getattr(given, k), {"u": "number"}, "length", r, element, (*path, k)) for k in "xyz"]
+    start, end = (np.array([law.jet([(u, 1.0, 0.0)]) for law in laws]) for u in (low, high))
+    apart = np.abs(end - start).max(axis=0) > CLOSING * (np.abs(start) + np.abs(end)).max(axis=0)
+    if given.closed and np.any(apart):
+        hint = "Check the range of 'u', or make it open."
+        r.problem(element, "its curve does not close smoothly", hint, (*path, "closed"))
+        return None
+    return laws, float(low), float(high), SAMPLES
+
+
+def _spline(given: GivenCurve, r: Resolver, element: str, path: Path) -> _Curve | None:
+    """Spline by chord length."""
+    where = (*path, "points")
+    knots = np.array([r.vector(p, "length", element, (*where, n)) for n, p in enumerate(given.points)])
+    if given.closed and not np.array_equal(knots[0], knots[-1]):
+        knots = np.vstack([knots, knots[:1]])
+    if len(knots) < 2 + 2 * given.closed:
+        least = "three" if given.closed else "two"
+        r.problem(element, "its curve has too few points", f"Give at least {least}.", where)
+        return None
+    chords = np.linalg.norm(np.diff(knots, axis=0), axis=1)
+    if not np.all(chords > 0.0):
+        n = int(np.flatnonzero(~(chords > 0.0))[0])
+        r.problem(element, f"points {n + 1} and {n + 2} of its curve coincide", "Remove one.", (*where, n))
+        return None
+    u = np.concatenate([[0.0], np.cumsum(chords)])
+    try:
+        laws = [table_program(u, x, 0, periodic=given.closed) for x in knots.T]
+    except ExpressionError as error:
+        r.problem(element, str(error), path=where)
+        return None
+    return laws, 0.0, float(u[-1]), SAMPLES_OF_PIECE * len(chords)
 
 
 def _data(

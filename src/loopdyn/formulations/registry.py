@@ -7,6 +7,7 @@ from importlib import import_module
 
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Array, FixedSolver, Formulation, Solution, Solver
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.rank import Rank, decide, require_inertia, require_regular
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.system import State, System
@@ -114,6 +115,7 @@ def accelerations_at(
 ) -> Array | Solution:
     """Accelerations at a closed state; `full`: the whole :class:`Solution`. See :func:`loopdyn.accelerations`."""
     check_tables(system, [state])
+    warn_if_closed(system, [state])
     if state.tolerated is not None:
         system = system.for_state(state)
     found = _found_at_once(system, formulation, state, full)

@@ -45,6 +45,7 @@ KINDS = {  # sections of a model file, and what their entries are called
     "joints": "joint",
     "constraints": "constraint",
     "drivers": "driver",
+    "contacts": "contact",
     "forces": "force",
     "base": "base",
     "measures": "measure",

@@ -24,7 +24,18 @@ from loopdyn.quantities.units import PointName
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
 KINDS_OF_PARTS = ("type", "profile")  # always written: they identify a part
 # Sections with one line or more for each entry.
-ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures", "tolerances")
+ELEMENTS = (
+    "points",
+    "bodies",
+    "joints",
+    "constraints",
+    "drivers",
+    "contacts",
+    "forces",
+    "base",
+    "measures",
+    "tolerances",
+)
 
 
 class Formula(str):

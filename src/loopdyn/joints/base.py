@@ -30,6 +30,7 @@ the angle between universal axes).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -299,3 +300,15 @@ def _axis_frame(axis: bytes) -> Array:
 def turn_about_z(E: Array) -> float:
     """Angle of the rotation E about z, in (-pi, pi]."""
     return float(np.arctan2(E[1, 0] - E[0, 1], E[0, 0] + E[1, 1]))
+
+
+def limits_of(joints: Mapping[str, Joint]) -> dict[str, tuple[Any, Any, Any]]:
+    """Bounds of joint coordinates by label as they are written, and the restitution of `at_limit` or None."""
+    found = {}
+    for name, joint in joints.items():
+        given = joint.limits if isinstance(joint.limits, dict) else {"": joint.limits}
+        for suffix, bounds in given.items():
+            if bounds is not None:
+                rebound = getattr(joint.at_limit, "rebound", None)
+                found[f"{name}.{suffix}" if suffix else name] = (*bounds, rebound)
+    return found

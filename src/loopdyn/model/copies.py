@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from loopdyn.model.mechanism import Mechanism
 
 # Sections of parts that are data.
-ELEMENTS = ("points", "bodies", "joints", "constraints", "drivers", "forces", "base", "measures", "tolerances")
+ELEMENTS = (
+    "points",
+    "bodies",
+    "joints",
+    "constraints",
+    "drivers",
+    "contacts",
+    "forces",
+    "base",
+    "measures",
+    "tolerances",
+)
 
 
 def sharing_parts(

@@ -17,11 +17,14 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from loopdyn.constraints import Constraint, Driver, UserConstraint
 from loopdyn.constraints.dispatch import AnyConstraint
+from loopdyn.contacts import OneSided
+from loopdyn.contacts.dispatch import AnyContact
 from loopdyn.errors import ModelError, Problem, warn
 from loopdyn.forces import Force, Motor, UserForce
 from loopdyn.forces.base import Law
 from loopdyn.forces.dispatch import AnyForce
 from loopdyn.joints import Frame, Joint
+from loopdyn.joints.base import limits_of
 from loopdyn.joints.dispatch import AnyJoint
 from loopdyn.model.copies import ELEMENTS, own_copy
 from loopdyn.model.inertia import Inertia
@@ -100,6 +103,7 @@ PARTS = {
     "constraints": Constraint,
     "user_constraints": UserConstraint,
     "drivers": Driver,
+    "contacts": OneSided,
     "forces": Force,
     "user_forces": UserForce,
     "base": BaseMotion,
@@ -135,6 +139,8 @@ class Mechanism(BaseModel):
         Units of all numbers, e.g. ``{"length": "mm", "angle": "deg"}``; SI by default.
     parameters : dict, optional
         Named numbers; formulas in any number of the model may use them.
+    impact : {"simultaneous", "sequential"}
+        Whether contacts that are hit at one time share one impact, or are hit one after another, as balls in a row.
 
     Examples
     --------
@@ -159,6 +165,8 @@ class Mechanism(BaseModel):
     joints: dict[str, AnyJoint] = {}
     constraints: dict[str, AnyConstraint] = {}
     drivers: dict[str, Driver] = {}
+    contacts: dict[str, AnyContact] = {}
+    impact: Literal["simultaneous", "sequential"] = "simultaneous"
     forces: dict[str, AnyForce] = {}
     base: dict[str, BaseMotion] = {}
     measures: dict[str, MeasureField] = {}
@@ -359,6 +367,12 @@ class Mechanism(BaseModel):
         self.drivers[name] = _named(Driver, {"joint": joint, "motion": motion}, f"driver '{name}'")
         return name
 
+    def add_contact(self, name: str, contact: OneSided) -> str:
+        """Add a contact, e.g. ``ld.contacts.Stop(joint="A", lower=0.0)``, which a part reaches and leaves again."""
+        self._check_new("contact", name, {**self._row_names(), **self.contacts})
+        self.contacts[name] = contact  # type: ignore[assignment]  # of any type
+        return name
+
     def move_base(self, body: str = GROUND, **motion: Any) -> None:
         """Move the ground, or a root body, by given functions of time.
 
@@ -521,6 +535,7 @@ class Mechanism(BaseModel):
         """Resolver for the numbers of this mechanism; raises if its parameters are wrong."""
         r = Resolver(resolve_parameters(self.parameters), self.units)
         r.measures = frozenset(self.measures)
+        r.limits = limits_of(self.joints)
         resolve_points(self.points, r)
         check_tolerances(self.tolerances, self.parameters, r)
         return r

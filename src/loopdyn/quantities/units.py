@@ -357,6 +357,7 @@ class Resolver:
         self.problems: list[Problem] = []
         self.points: dict[str, NDArray[np.float64]] = {}  # world points at the reference pose by name; NaN if wrong
         self.measures: frozenset[str] = frozenset()  # names of measures, which laws cannot use
+        self.limits: dict[str, tuple[Any, Any, Any]] = {}  # of joints by label: bounds as written, restitution or None
         self.notes: list[str] = []  # legal but suspicious values
         self.tables: list[tuple[str, str, Lookup]] = []  # element, name of the variable, and its table
         self._factors = _factors(units)

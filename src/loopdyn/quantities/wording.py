@@ -12,13 +12,19 @@ from pydantic import BaseModel, ValidationError
 
 from loopdyn.errors import Path, Problem, UnknownLabelError
 
-# Features that loopdyn does not have, by their usual names: reported where a user asks for them.
+# Features that loopdyn does not have, or has elsewhere, by their usual names: reported where a user asks for them.
 NOT_OFFERED = {
-    word: f"{what} Read docs/howto/not_offered.md."
+    word: what
     for what, words in {
-        "Contact between bodies is not offered.": ("contact", "collision", "ground_contact", "impact"),
-        "A stop that a joint can rest on is not offered; ld.Limits ends a run there or rebounds.": ("stop", "end_stop"),
-        "Friction that depends on the bearing load is not offered; joint_friction has a given Coulomb load.": (
+        "Contacts of profiles are ld.contacts, the section 'contacts' of a file. Read docs/contact.md.": (
+            "contact",
+            "collision",
+            "ground_contact",
+            "impact",
+        ),
+        "A stop is ld.contacts.Stop, in the section 'contacts' of a file. Read docs/contact.md.": ("stop", "end_stop"),
+        "Friction that depends on the bearing load is not offered; joint_friction has a given Coulomb load. "
+        "Read docs/howto/not_offered.md.": (
             "friction",
             "coulomb_friction",
             "load_dependent_friction",

@@ -105,6 +105,10 @@ class PathResult:
         """Values (n,) in SI units of a reaction component, load or power."""
         raise self._without_loads(f"'{label.name}'")
 
+    def _remarks(self, label: Label) -> dict[str, bool]:
+        """Attributes of the values of a label."""
+        return {}
+
     def _without_loads(self, what: str) -> LoopdynError:
         return LoopdynError(
             f"{type(self).__name__} of '{self.system.name}' has no {what}. Loads are in ld.simulate(...), and in "
@@ -129,7 +133,8 @@ class PathResult:
             unit, factor = self._per(found.dimension, rate)
         else:
             values, unit, factor = self._loads(found), found.unit, found.factor
-        return xr.DataArray(values / factor, dims=self.along, coords=self._coords(), name=label, attrs={"units": unit})
+        attributes = {"units": unit, **self._remarks(found)}
+        return xr.DataArray(values / factor, dims=self.along, coords=self._coords(), name=label, attrs=attributes)
 
     @cached_property
     def _measured(self) -> Measured:

@@ -19,6 +19,7 @@ from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.comparison import differences
+from loopdyn.results.contacts import contact_values, indeterminate
 from loopdyn.results.dataset import labelled
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.interpolation import between
@@ -29,7 +30,7 @@ from loopdyn.results.units import load_dimensions
 from loopdyn.run.events import Event
 from loopdyn.run.locking import Phase
 from loopdyn.run.singular_passage import Passage
-from loopdyn.system.labels import LOAD, Label
+from loopdyn.system.labels import FORCE, GAP, IMPULSE, LOAD, Label
 from loopdyn.system.system import State, System
 from loopdyn.tables import csv_text
 from loopdyn.tree import kinematics, path_measures, power
@@ -158,7 +159,12 @@ class Run(PathResult):
             return self.wrench[0][:, self.joints.index(label.element), label.index]
         if label.kind == "constraint load":
             return self.wrench[2][:, list(self._other_rows).index(label.name.removesuffix(LOAD))]
+        if label.kind in (GAP, FORCE, IMPULSE):
+            return contact_values(self, label)
         return self.loads[label.kind == "power"][:, label.index]
+
+    def _remarks(self, label: Label) -> dict[str, bool]:
+        return {"indeterminate": True} if label.kind == FORCE and indeterminate(self, label.element) else {}
 
     @cached_property
     def pieces(self) -> list[tuple[System, int, int]]:

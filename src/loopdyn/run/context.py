@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopdyn.formulations.base import Formulation
+from loopdyn.formulations.base import Formulation, Solver
 from loopdyn.formulations.registry import prepare_at, require_support
 from loopdyn.integrators.stepper import Stepper
 from loopdyn.loops.rank import decide
+from loopdyn.run.contacts import Contacts
 from loopdyn.run.events import Watch
 from loopdyn.run.locking import Phase, as_it_is
 from loopdyn.run.recorder import Journal, Recorder
@@ -65,6 +66,10 @@ class RunContext:
     laws_jump: bool = False
     passed: float = -np.inf
 
+    def __post_init__(self) -> None:
+        """Begin with no contact closed."""
+        self.contacts = Contacts(self.system, lambda: self.with_inputs)
+
     def next_stop(self, t: float) -> float:
         """Time just before the next time event or breakpoint, or the end: the step must not see the jump."""
         due = [e.t for e in self.watch.times if t < e.t < self.end]
@@ -94,6 +99,20 @@ class RunContext:
         self.watch.system, self.watch.rank = system, rank
         self.stepper = self.stepper.with_system(system, solver, rank)
         self.journal.enter(phase, solver, state)
+        self.watch_contacts(phase, state)
         if "plan" in self.settings:
             plan = f"{self.settings['plan']}\nfrom t = {state.t:g} s on: {self.method.explains(system, solver)}"
             self.settings = self.settings | {"plan": plan}
+
+    def watch_contacts(self, phase: Phase, state: State) -> None:
+        """Watch the gaps and forces of contacts in a phase that begins at a state."""
+        if not self.contacts:
+            return
+        system, watch = phase.system, self.watch
+
+        def solver() -> Solver:
+            return prepare_at(system, self.method, state, decide(system, state))
+
+        own = [w for w in watch.crossings if not w.contact]
+        watch.crossings = own + self.contacts.watched(phase, solver, state)
+        self.stepper.watch(*(watch.functions() if watch.compiled else ([], [])))

@@ -27,7 +27,7 @@ from loopdyn.files import WritingError
 from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.outcome import Outcome
 from loopdyn.integrators.stiff import Stiff
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import dead_point
 from loopdyn.results.run import Run, Statistics
 from loopdyn.run.context import RunContext
@@ -89,9 +89,20 @@ class RunDriver:
                 context.journal.book(watched.kind, watched.event.name, first)
         if context.settings["atol"] is None:
             context.stepper.set_slowest(first)
+        if context.contacts:
+            self._begin_contacts()
         self._start()
         if context.recorder.times[0] == first.t:
             context.stepper.write(context.recorder.out)
+
+    def _begin_contacts(self) -> None:
+        """Decide which contacts are closed at the start."""
+        context, first = self.context, self.first
+        context.contacts.start(first)
+        context.watch_contacts(context.journal.phase, first)
+        reaction = context.contacts.react(context.journal.phase, first)
+        if reaction is not None:
+            self.first = self.events.change_contacts(reaction, first, np.zeros(context.stepper.sources))
 
     def _start(self) -> None:
         end = self.context.next_stop(self.first.t)
@@ -106,7 +117,7 @@ class RunDriver:
 
     # ------------------------------------------------------------------------------------------------ steps
 
-    def run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+    def run(self, progress: Progress, stop: Halt, checkpoint: Checkpoint | None) -> None:
         """Make steps until the run ends; recorded outputs are kept whatever ends it."""
         try:
             self._run(progress, stop, checkpoint)
@@ -121,7 +132,7 @@ class RunDriver:
         """End the run by an error."""
         self.ended = Ending("failed", f"at t = {self.context.stepper.t:g} s: {error}")
 
-    def _run(self, progress: Progress, stop: Stop, checkpoint: Checkpoint | None) -> None:
+    def _run(self, progress: Progress, stop: Halt, checkpoint: Checkpoint | None) -> None:
         saved = time.perf_counter()
         while self.ended is None:
             if stop.wanted and not self.landed:
@@ -183,6 +194,7 @@ class RunDriver:
             context.search_events_in_python
             or context.system.tolerated is not None
             or self.poses.ongoing is not None
+            or context.contacts.close
             or stepper.target > context.stop
             or context.watch.holds(stepper.step_start if self.landed else stepper.t)
         )
@@ -323,6 +335,8 @@ class RunDriver:
         phases = [phase_of(context.system, data, context.with_inputs) for data in found]
         for phase, (t, *qv) in zip(phases, saved["entered"], strict=True):
             context.enter(phase, State(float(t), np.array(qv[:nq]), np.array(qv[nq:])))
+        if not phases:
+            context.watch_contacts(context.journal.phase, self.first)
         if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
             context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
         context.stepper.restore(saved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
+from loopdyn.run.contacts import Reaction, book
 from loopdyn.run.context import RunContext
-from loopdyn.run.events import Action, Found, apply
-from loopdyn.run.locking import Lock, Release, change
+from loopdyn.run.events import Action, Found, Watched, apply
+from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
@@ -19,6 +21,8 @@ from loopdyn.tree.residuals import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
 Array = NDArray[np.float64]
+
+LATER = 20  # later times in a step at which contacts are decided, each four times as late as the one before
 
 
 class Ending(NamedTuple):
@@ -62,6 +66,9 @@ class EventHandler:
         while True:
             stop = context.stop
             stopped = self._crossings(stop) if look and context.watch.crossings else ""
+            if not look and context.contacts:
+                context.contacts.check_outputs(context.recorder)
+                context.contacts.overdue(context.stepper.state())
             if not stopped and context.stepper.t < stop:
                 return None
             stopped = stopped or self._time_events(stop)
@@ -75,9 +82,18 @@ class EventHandler:
     def start_anew(self, state: State, works: Array, before: State) -> None:
         """Restart at `state` after an event at the state `before`, up to which `works` were done.
 
-        Inside a singular passage another passage begins: momentum steps continue.
+        Contacts are decided again. Inside a singular passage another passage begins: momentum steps continue.
         """
+        context = self.context
+        reaction = context.contacts.react(context.journal.phase, state) if context.contacts else None
+        if reaction is not None:
+            state = self.change_contacts(reaction, state, works)
+        self._restart(state, works, before)
+
+    def _restart(self, state: State, works: Array, before: State) -> None:
         context, ongoing = self.context, self.poses.ongoing
+        if context.contacts:
+            context.contacts.hold(state)
         end = context.next_stop(state.t)
         if ongoing is None:
             context.stepper.start(state, end, works)
@@ -85,6 +101,28 @@ class EventHandler:
             self.poses.leave(before, works)
             context.stepper.aim(end)
             self.poses.begin(state, works, ongoing.largest)
+
+    def _react(self, state: State, met: Watched | None, stays: bool) -> Reaction | None:
+        """Reaction of contacts to a state inside the last step; if it fails, outputs after it are removed."""
+        try:
+            return self.context.contacts.react(self.context.journal.phase, state, met, stays)
+        except LoopdynError:
+            self.context.recorder.take_back(state.t)
+            raise
+
+    def change_contacts(self, reaction: Reaction, state: State, works: Array) -> State:
+        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after."""
+        context = self.context
+        phase = reaction.phase
+        if reaction.new_phase:
+            phase = compiled(context.system, replace(phase, first=context.recorder.written), context.with_inputs)
+        loss = moving_energy(context.journal.phase.system, state) - moving_energy(phase.system, reaction.after)
+        book(context.journal, reaction.notes, state, reaction.after, loss)
+        context.recorder.lose(loss)
+        if reaction.new_phase:
+            self.poses.leave(state, works)
+            context.enter(phase, reaction.after)
+        return reaction.after
 
     # ------------------------------------------------------------------------------------------- crossings
 
@@ -119,6 +157,11 @@ class EventHandler:
                     self._leave_table(table, state)
                 self.start_anew(state, works, state)
                 return ""
+            if found.watched.contact:
+                if self._contacts_change(found, stop, stays=found.t == start):
+                    return ""
+                start = found.t
+                continue
             if event.stop or event.action is not None:
                 context.recorder.take_back(found.t)
                 due = _Due(found.watched.kind, event.name, state, works, event.stop, event.action, found)
@@ -126,7 +169,36 @@ class EventHandler:
             if table is None:
                 context.journal.book(found.watched.kind, event.name, state)
             start = found.t
+        try:
+            overdue = bool(context.contacts) and context.contacts.overdue(end)
+        except LoopdynError:
+            context.recorder.take_back(start)
+            raise
+        if overdue:
+            self._contacts_change(None, stop)
         return ""
+
+    def _contacts_change(self, found: Found | None, stop: float, stays: bool = False) -> bool:
+        """React of contacts to an event in the last step, or at its end; False if they do not change.
+
+        A gap that `stays` closed was met at the start of the step, which it does not leave upwards.
+        Forces are located on the polynomial of the step, and decided at states that satisfy the constraints: the
+        difference, as large as the tolerance, is bridged by later times.
+        """
+        context, stepper = self.context, self.context.stepper
+        t = stop if found is None else found.t
+        times = [t, *(x for k in range(LATER) if (x := t + (stop - t) * 4.0 ** (k + 1 - LATER)) > t)]
+        several = found is not None and found.watched.kind == "separation"
+        for t in times if several else times[:1]:
+            state, works = stepper.interpolate(t), stepper.works
+            reaction = self._react(state, None if found is None else found.watched, stays)
+            if reaction is not None:
+                context.recorder.take_back(t)
+                after = self.change_contacts(reaction, state, works)
+                self._restart(after, works, state)
+                context.journal.note_independent(after.t, context.stepper)
+                return True
+        return False
 
     def _leave_table(self, table: TableUse, state: State) -> None:
         """Report once that a table is left; raises if that is an error."""
@@ -175,7 +247,7 @@ class EventHandler:
         """
         context, state, action = self.context, due.state, due.action
         impulse, loss, after = None, 0.0, state
-        if isinstance(action, Lock | Release):
+        if isinstance(action, Lock | Release | Add):
             written, adapt = context.recorder.written, context.with_inputs
             phase, jump = change(context.system, context.journal.phase, state, action, written, adapt)
             after, loss, impulse = jump.state, jump.energy_loss, jump.impulse
@@ -212,7 +284,7 @@ class EventHandler:
         if due.stop:
             return f"{due.name} at t = {t:g} s"
         if rest is not None and rest(after):
-            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, lock the joint: ld.events.Lock."
+            return f"{due.name}: it comes to rest there at t = {t:g} s. To go on, add a contact: ld.contacts.Stop."
         return ""
 
 

@@ -31,7 +31,7 @@ from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest, unknown
-from loopdyn.run.locking import Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
+from loopdyn.run.locking import Add, Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
@@ -40,7 +40,7 @@ from loopdyn.tree.functions import body_motion, joint_coordinates, terms
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
-Action = Callable[[State], State] | Lock | Release
+Action = Callable[[State], State] | Lock | Release | Add
 
 HALVINGS = 30  # halvings of a step towards the start of a bounce, in search of a moment off the limit
 TINY = 1e-300  # stands for a value of which only the sign is known
@@ -64,9 +64,9 @@ class Crossing:
         1: only upwards, -1: only downwards, 0: both.
     stop : bool
         End the run there.
-    action : callable, Lock or Release, optional
-        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, or a constraint
-        released, with the impulses that it takes.
+    action : callable, Lock, Release or Add, optional
+        ``action(state) -> state``: the state to go on from, which must be closed; or a joint locked, a constraint
+        released or added, with the impulses that it takes.
     coordinates, speeds : mapping
         For a formula: names used in it besides ``t``, and the coordinates and speeds they stand for, in declared units.
 
@@ -107,7 +107,8 @@ class At:
 class Limits:
     """Joint limits as events: a coordinate that reaches a limit ends the run, or rebounds.
 
-    It overrides `at_limit` of these joints in the model. Resting contact at a limit is not modelled.
+    It overrides `at_limit` of these joints in the model. A part that settles at a limit ends the run: one that
+    is to rest there and leave it again is a :class:`loopdyn.contacts.Stop`.
 
     Parameters
     ----------
@@ -137,13 +138,17 @@ class Limits:
 
 
 Given = Crossing | At | Limits | Function
-# Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; a table
-# left; steps limited by stability; other independent coordinates, or other redundant rows left open, from then on;
-# momentum steps through or near a singular pose; small steps near one; an estimated state in a singular pose.
+# Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; an impact
+# of contacts; a contact that closes and stays closed; one that opens; a table left; steps limited by stability; other
+# independent coordinates, or other redundant rows left open, from then on; momentum steps through or near a singular
+# pose; small steps near one; an estimated state in a singular pose.
 KINDS = (
     "crossing",
     "time",
     "limit",
+    "impact",
+    "contact",
+    "separation",
     "table",
     "stiff",
     "coordinate switch",
@@ -171,9 +176,10 @@ class Event:
         Impulses of all joints, N s and N m s, if constraints changed or momentum steps passed a singular pose; its
         `multipliers` have those of constraints, drivers and locks.
     kind : str
-        "crossing", "time", "limit", "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of
-        the independent speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or
-        "singular pose" (the state there is estimated).
+        "crossing", "time", "limit", "impact" (of contacts), "contact" (closed from then on), "separation" (of
+        contacts), "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of the independent
+        speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or "singular pose"
+        (the state there is estimated).
     """
 
     t: float
@@ -223,6 +229,7 @@ class Watched:
     kind: str = "crossing"  # of the event
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
     table: TableUse | None = None  # table whose breakpoints these are: the integration restarts, without an event
+    contact: bool = False  # the gap of a contact, or the forces of those that are closed
     leaves: bool = False  # a limit beyond which the run continues, with a warning
     beyond_at_start: str = ""  # text of the warning if the run starts beyond it
     # time of the last crossing, and a value with the right sign to use there, where the function is zero up to rounding
@@ -406,6 +413,7 @@ def _root(w: Watched, inside: Callable[[float], State], low: float, high: float,
 def with_limits_of_model(system: System, given: Sequence[Given]) -> list[Given]:
     """Given events and those required by `at_limit` of joints, without limits that are given already."""
     said = [e.joints if e.joints is not None else system.limits for e in given if isinstance(e, Limits)]
+    said += [contact.replaces_limits() for contact in system.mechanism.contacts.values()]
     left = {label: mode for label, mode in system.at_limit.items() if all(label not in labels for labels in said)}
     found: list[Given] = list(given)
     for mode in dict.fromkeys(left.values()):
@@ -430,7 +438,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
             found.crossings += _limits(found, event, first)
         elif isinstance(event, Crossing):
             event = of_measures(system, event)
-            found.crossings.append(Watched(event, _program(system, event)))
+            found.crossings.append(Watched(event, crossing_program(system, event)))
         elif callable(event):
             name = getattr(event, "__name__", "").strip("<>") or f"event {k + 1}"
             found.crossings.append(Watched(Crossing(event, name)))
@@ -442,7 +450,7 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
     return found
 
 
-def _program(system: System, event: Crossing) -> Program | None:
+def crossing_program(system: System, event: Crossing) -> Program | None:
     """Program of a formula with the variables t, all coordinates, all speeds; None for a function."""
     if not isinstance(event.function, str):
         return None
@@ -546,7 +554,7 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
         crossing = Crossing(f"x - ({declared!r})", name, direction, stop, coordinates={"x": c.label})
     else:
         crossing = Crossing(lambda t, q, v: c.value(State(t, q, v)) - at, name, direction, stop)
-    program = _program(c.system, crossing)
+    program = crossing_program(c.system, crossing)
     if event.restitution is None:
         return Watched(crossing, program, kind="limit", leaves=event.warn)
     e = event.restitution

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 
 PULSE, MANY = 0.1, 1_000_000  # seconds of computing, and steps, between two updates
 FEW = 16  # steps before the first update
@@ -23,11 +23,11 @@ class Progress:
         Simulated times in s.
     wanted : bool or function
         Show a bar if the output is a terminal; or a function to call with the time reached.
-    stop : Stop
+    stop : Halt
         Set if that function raises KeyboardInterrupt.
     """
 
-    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object], stop: Stop):
+    def __init__(self, name: str, start: float, end: float, wanted: bool | Callable[[float], object], stop: Halt):
         self.start, self.name, self.wanted, self.end, self.stop = start, name, wanted, end, stop
         self.begin = time.perf_counter()
         self.limit = FEW  # steps until the next update

@@ -15,6 +15,7 @@ from loopdyn.analysis.variations import Family, Local, require_dense
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT
+from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.drive import Drive
 from loopdyn.results.equilibrium import Equilibrium
@@ -110,6 +111,8 @@ def sensitivity(
         path, moves, held = *_at_equilibrium(family, state), ()
     else:
         path, moves, held = _at_state(family, outputs, state, hold)
+    states = (State(float(t), q, v) for t, q, v in zip(path.t, path.q, path.v, strict=True))
+    warn_if_closed(system, states, "derivatives are those without its force, as if there were none.")
     values, slopes = [], []
     for output in outputs:
         output.require_determined(system, path)
@@ -161,6 +164,11 @@ def _of_run(
     if isinstance(at, Drive | Equilibrium):
         raise LoopdynError(f"a run begins at a state, not at a {type(at).__name__}. Give one of its states: state=....")
     check_settings(rtol, None, "projection")
+    if s.mechanism.contacts:
+        raise LoopdynError(
+            f"'{s.name}' has contacts ({', '.join(s.mechanism.contacts)}), through which changes of a run are not "
+            "followed. Compare runs with two values of the parameter: ld.study(...)."
+        )
     known = [functional(text) for text in wanted]
     counts = Local.evaluations, Local.complex_evaluations
     state = assemble(s, t=span[0]) if at is None else State(span[0], at.q, at.v, tolerated=at.tolerated)

@@ -31,7 +31,7 @@ from loopdyn.errors import AssemblyError, LoopdynError, LoopdynWarning, ModelErr
 from loopdyn.formulations.base import Formulation
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.dependence import moves_by_itself
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.results.drive import Drive
 from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.run import Run
@@ -101,12 +101,12 @@ class Evaluator:
     Parameters
     ----------
     job : Job
-    stop : Stop
+    stop : Halt
         Request of the user to stop.
     """
 
-    def __init__(self, job: Job, stop: Stop | None = None):
-        self.job, self.stop = job, stop or Stop()
+    def __init__(self, job: Job, stop: Halt | None = None):
+        self.job, self.stop = job, stop or Halt()
         self._formulas: dict[str, CompiledMeasure] = {}
 
     @cached_property
@@ -299,12 +299,12 @@ class Chunk(NamedTuple):
 
 
 MODELS_KEPT = 2
-_JOBS: dict[str, tuple[Job, Stop | None]] = {}  # by key, in the order of use
+_JOBS: dict[str, tuple[Job, Halt | None]] = {}  # by key, in the order of use
 _LOCK = threading.Lock()
 _own = threading.local()  # evaluators of a thread
 
 
-def offer_job(key: str, job: Job, stop: Stop | None) -> None:
+def offer_job(key: str, job: Job, stop: Halt | None) -> None:
     """Make a job known to threads of this process."""
     with _LOCK:
         _JOBS[key] = job, stop

@@ -18,7 +18,7 @@ from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT, chosen, require_support
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.registry import for_formulation
-from loopdyn.interrupts import Stop, deferred
+from loopdyn.interrupts import Halt, deferred
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.bearings import over_time
 from loopdyn.results.run import Trajectory
@@ -157,7 +157,7 @@ def _thread_count(threads: int | None, samples: int) -> int:
 # ------------------------------------------------------------------------------------------------ threads
 
 
-def _run(task: Task, kept: RolloutResults, threads: int, stop: Stop, progress: bool | Callable[[int], object]) -> None:
+def _run(task: Task, kept: RolloutResults, threads: int, stop: Halt, progress: bool | Callable[[int], object]) -> None:
     """Run all samples in threads, which take the next one when they are free, until all are done or the user stops."""
     waiting, lock = iter(range(task.samples.count)), threading.Lock()
     broken = threading.Event()

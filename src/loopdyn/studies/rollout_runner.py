@@ -19,7 +19,7 @@ from loopdyn.formulations.base import FixedSolver, Formulation
 from loopdyn.integrators.base import Integrator
 from loopdyn.integrators.resetting import Resetting
 from loopdyn.integrators.stepper import Stepper
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import decide, require_inertia, require_regular
 from loopdyn.results.run import Run, Trajectory, measure
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
@@ -69,11 +69,11 @@ class Runner:
     Parameters
     ----------
     task : Task
-    stop : Stop
+    stop : Halt
         Request of the user to stop.
     """
 
-    def __init__(self, task: Task, stop: Stop):
+    def __init__(self, task: Task, stop: Halt):
         self.task, self.stop = task, stop
         self._ready: _Prepared | None = None
         self._simple = True  # whether one preparation serves all samples
@@ -121,11 +121,11 @@ class Runner:
         return SampleOutcome(run.status, run.message, run.path, run.energy_error, run=run)
 
 
-def prepared(task: Task, stop: Stop) -> _Prepared | None:
+def prepared(task: Task, stop: Halt) -> _Prepared | None:
     """Preparation for all samples at a pose that depends on the system alone; None if there is none."""
     system, method = task.samples.system, task.method
     m, at = system.mechanism, system.state(t=task.span[0])
-    if m.user_forces or m.user_constraints or system.tolerated is not None:
+    if m.user_forces or m.user_constraints or m.contacts or system.tolerated is not None:
         return None
     try:
         rank = decide(system, at)
@@ -180,7 +180,7 @@ class _Inside:
 class _Prepared:
     """Solver, stepper and checks for all samples of one structure."""
 
-    def __init__(self, task: Task, stop: Stop, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
+    def __init__(self, task: Task, stop: Halt, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
         self.task, self.stop, self.fixed, self.stepper, self.inside = task, stop, fixed, stepper, inside
         self.resetting = Resetting(stepper)
         assert stepper.compiled is not None

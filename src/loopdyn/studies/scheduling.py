@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from loopdyn.errors import LoopdynError, warn
 from loopdyn.files import WritingError
-from loopdyn.interrupts import Stop
+from loopdyn.interrupts import Halt
 from loopdyn.studies.evaluation import DIED, FINISHED, STATUSES, Chunk, Job, evaluate_chunk, forget_job, offer_job
 from loopdyn.studies.executors import DYING, Pool
 from loopdyn.studies.store import FinishedDesigns, Store
@@ -79,7 +79,7 @@ class Scheduler:
     board : Board
     pool : Pool
     store : Store or None
-    stop : Stop
+    stop : Halt
     show : callable
         Called with the board, about ten times a second.
     """
@@ -91,7 +91,7 @@ class Scheduler:
         board: Board,
         pool: Pool,
         store: Store | None,
-        stop: Stop,
+        stop: Halt,
         show: Callable[[Board], object],
     ):
         self.rows, self.board, self.pool, self.store, self.stop, self.show = rows, board, pool, store, stop, show

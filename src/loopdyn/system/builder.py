@@ -13,6 +13,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord, PairRecord
 from loopdyn.constraints.dispatch import TYPES as CONSTRAINT_TYPES
 from loopdyn.constraints.driver import Driver
 from loopdyn.constraints.user import UserConstraint
+from loopdyn.contacts.dispatch import TYPES as CONTACT_TYPES
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.forces.base import Force, Record, law_program
 from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
@@ -27,7 +28,7 @@ from loopdyn.quantities.expressions import Program
 from loopdyn.quantities.wording import element_of, nearest
 from loopdyn.system.freezing import Freezer
 from loopdyn.system.graph import Edge, Forest, adjacency
-from loopdyn.system.labels import JointLabel, JointLabels
+from loopdyn.system.labels import JointLabel, JointLabels, row_labels
 from loopdyn.system.law_terms import LawTerms, names_read
 from loopdyn.system.placement import Placement, row_of
 from loopdyn.system.spanning_tree import (
@@ -129,6 +130,7 @@ class Builder:
         self.placement = Placement(self.r, self.topology, self.joints, self.poses, self.masses)
         self.forces = self._forces()
         self._constraints()
+        self._contacts()
         self.base_programs = self._base_programs()
         self.start = self._start()
         self.at_limit = self._at_limit(self.limits)
@@ -214,21 +216,15 @@ class Builder:
                     self.r.problem(problem.element, problem.message, problem.hint, (section, name))
         if GROUND in self.m.bodies:
             self.r.problem("body 'ground'", "this name is reserved", "Choose another name.", ("bodies", GROUND))
-        for name in (*self.m.constraints, *self.m.user_constraints, *self.m.drivers):
-            section = "drivers" if name in self.m.drivers else "constraints"
+        for name in (*self.m.constraints, *self.m.user_constraints, *self.m.drivers, *self.m.contacts):
+            section = next((s for s in ("drivers", "contacts") if name in getattr(self.m, s)), "constraints")
             problem = name_problem(section[:-1], name)
             if problem is not None:
                 self.r.problem(problem.element, problem.message, problem.hint, (section, name))
-            groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers)
-            taken = sum(name in group for group in groups) > 1
-            if taken:
-                hint = "Rows are labelled by these names; choose another."
-                self.r.problem(
-                    f"{section[:-1]} '{name}'",
-                    "there is a joint, constraint or driver of this name",
-                    hint,
-                    (section, name),
-                )
+            groups = (self.m.joints, self.m.constraints, self.m.user_constraints, self.m.drivers, self.m.contacts)
+            if sum(name in group for group in groups) > 1:
+                what = "there is a joint, constraint, driver or contact of this name"
+                self.r.problem(f"{section[:-1]} '{name}'", what, "Choose another name.", (section, name))
         for name, point in self.m.points.items():
             if point.on is not None and point.on not in self.names:
                 hint = nearest(point.on, self.names)
@@ -340,7 +336,7 @@ class Builder:
     # ---------------------------------------------------------------------------------------- the tree
 
     def _topology(self, cuts: Sequence[str] | Literal["all"] | None, free: Sequence[str]) -> Topology:
-        readers = (*self.m.forces.values(), *self.m.constraints.values(), *self.m.drivers.values())
+        readers = (x for s in ("forces", "constraints", "drivers", "contacts") for x in getattr(self.m, s).values())
         loaded = {j for reader in readers for j in reader.joints()} | {element_of(x) for x in self.read_by_laws}
         self.read = self._read_angles()
         read = set(self.read.values())
@@ -385,7 +381,7 @@ class Builder:
     def _read_angles(self) -> dict[str, str]:
         """Angles on whose full turns forces, constraints, drivers or limits (over half a turn) depend; their joints."""
         labels = [label for c in (*self.m.forces.values(), *self.m.constraints.values()) for label in c.reads()]
-        labels += [label for d in self.m.drivers.values() for label in d.reads()]
+        labels += [label for d in (*self.m.drivers.values(), *self.m.contacts.values()) for label in d.reads()]
         labels += sorted(self.read_by_laws)
         labels += [label for label, bounds in self.limits.items() if max(map(abs, bounds)) > math.pi]
         known = JointLabels(self.joints.values()).coordinates if labels else {}
@@ -477,10 +473,17 @@ class Builder:
             self._check_user(name, user)
             self.row_list += [(x, user.dimension, user.level == "position") for x in row_labels(name, user.rows)]
 
+    def _contacts(self) -> None:
+        for name, contact in self.m.contacts.items():
+            element, path = f"contact '{name}'", ("contacts", name)
+            if type(contact) in CONTACT_TYPES:
+                contact.check(self.r, self.placement, element, path)
+            else:
+                self._unlisted(element, contact.type, "contacts", path)
+
     def _check_user(self, name: str, user: UserConstraint) -> None:
-        element = f"constraint '{name}'"
         if not user.rows or len(set(user.rows)) < len(user.rows):
-            self.r.problem(element, "its rows have no names of their own", "Give a different name to each row.")
+            self.r.problem(f"constraint '{name}'", "its rows have no names of their own", "Name each row differently.")
 
     def _base_programs(self) -> list[list[Program | None]]:
         """Programs of the six motions of each base; None if it does not move."""
@@ -587,14 +590,3 @@ class Builder:
                     dimension = known[label].dimension
                     out[label] = self.r.scalar(value, rates[dimension] if key == "v" else dimension, "start", path)
         return found
-
-
-def row_labels(name: str, rows: Sequence[str]) -> list[str]:
-    """Labels of the rows of a constraint: its name for a single row, name.row for several.
-
-    Examples
-    --------
-    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
-    (['rod'], ['pin.x', 'pin.y'])
-    """
-    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from loopdyn.system.system import JointData
 
 SPEED, ACCELERATION, LOAD, POWER = ".speed", ".acceleration", ".load", ".power"
+GAP, FORCE, IMPULSE = "gap", "contact force", "contact impulse"  # kinds of the labels of contacts
 FORCE_OF = {"angle": "torque", "length": "force"}  # dimension of the load on a coordinate or constraint row
 COMPONENT_DIMENSIONS = ("torque",) * 3 + ("force",) * 3  # of reactions: mx, my, mz, fx, fy, fz
 
@@ -23,13 +24,24 @@ class Label(NamedTuple):
     """Entry of :class:`Labels`: a number that a state, run or analysis has under a name."""
 
     name: str
-    kind: str  # "coordinate", "speed", "acceleration", "reaction", "load", "constraint load", "power" or "body"
+    kind: str  # "coordinate", "speed", "acceleration", "reaction", "load", "constraint load", "power", "body", GAP ...
     element: str  # name of the joint, force, constraint or body
     # in q or v (-1: of a cut joint, measured), among the components of a reaction, among forces, rows or bodies
     index: int  # type: ignore[assignment]  # hides a method of tuples that nobody calls
     dimension: str  # of the number, for a speed or acceleration that of its integral; empty for a body
     unit: str  # declared unit of the number
     factor: float  # SI value of this unit
+
+
+def row_labels(name: str, rows: Sequence[str]) -> list[str]:
+    """Labels of the rows of a constraint: its name for a single row, name.row for several.
+
+    Examples
+    --------
+    >>> row_labels("rod", ["distance"]), row_labels("pin", ["x", "y"])
+    (['rod'], ['pin.x', 'pin.y'])
+    """
+    return [name] if len(rows) == 1 else [f"{name}.{row}" for row in rows]
 
 
 class JointLabel(NamedTuple):
@@ -82,6 +94,7 @@ class Named(NamedTuple):
     forces: Mapping[str, str]  # names, and the dimensions of their loads
     rows: Mapping[str, str]  # rows of constraints and drivers, and their dimensions
     bodies: Sequence[str]
+    contacts: Mapping[str, Sequence[str]]  # names, and labels of the coordinates that they bound; none: a distance
 
 
 class Labels(JointLabels, Mapping[str, Label]):
@@ -93,6 +106,8 @@ class Labels(JointLabels, Mapping[str, Label]):
     ``"A.acceleration"``         its acceleration
     ``"C.fx"``, ``"C.mz"``       component of the reaction on the child of a joint, in axes of F
     ``"motor.load"``, ``".power"``  load and power of a force; ``"gear.load"``, ``"gear.row.load"`` of a constraint
+    ``"stop.gap"``, ``".force"``    smallest gap of a contact, sum of the forces of its sides
+    ``"stop.impulse"``           sum of its impulses until then
     ``"coupler"``                body
     ============================ =============================================================================
 
@@ -142,6 +157,12 @@ class Labels(JointLabels, Mapping[str, Label]):
             yield Label(force + POWER, "power", force, n, "power", "W", 1.0)
         for n, (row, dimension) in enumerate(self._named.rows.items()):
             yield entry(row + LOAD, "constraint load", n, FORCE_OF[dimension])
+        for n, (name, bounded) in enumerate(self._named.contacts.items()):
+            dimension = self.coordinates[bounded[0]].dimension if bounded else "length"
+            load = FORCE_OF[dimension]
+            yield entry(f"{name}.gap", GAP, n, dimension)
+            yield entry(f"{name}.force", FORCE, n, load)
+            yield Label(f"{name}.impulse", IMPULSE, name, n, load, f"{units.symbol(load)}*s", units.factor(load))
         for n, body in enumerate(self._named.bodies):
             yield Label(body, "body", body, n, "", "", 1.0)
 

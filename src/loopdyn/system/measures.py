@@ -149,6 +149,7 @@ class MeasureCompiler:
     def _taken(self, name: str) -> str:
         sections = {"bodies": "a body", "joints": "a joint", "forces": "a force", "user_forces": "a force"}
         sections |= {"constraints": "a constraint", "user_constraints": "a constraint", "drivers": "a driver"}
+        sections |= {"contacts": "a contact"}
         sections |= {"parameters": "a parameter"}
         found = [words for section, words in sections.items() if name in getattr(self.m, section)]
         return "a variable" if name == "t" else found[0] if found else ""

@@ -431,7 +431,9 @@ class System:
         loads = ["torque" if turns else "force" for turns in self.model.force[:, rec.FORCE_TORQUE]]
         others = sum(len(j.spec.rows_when_cut) for j in self.joints.values() if not j.in_tree)
         rows = dict(zip(self.constraint_rows[others:], self.row_dimensions[others:], strict=True))
-        named = Named(self.units, tuple(self.mechanism.joints), dict(zip(self.forces, loads)), rows, self.bodies)
+        contacts = {name: contact.reads() for name, contact in self.mechanism.contacts.items()}
+        forces = dict(zip(self.forces, loads))
+        named = Named(self.units, tuple(self.mechanism.joints), forces, rows, self.bodies, contacts)
         return Labels(self.joints.values(), self.counted, self.nq, named)
 
     @cached_property

@@ -22,6 +22,7 @@ from loopdyn.engine import records as rec
 from loopdyn.engine.layout import opened
 from loopdyn.engine.records import open_model
 from loopdyn.errors import ExpressionError, ModelError, Problem
+from loopdyn.joints.base import limits_of
 from loopdyn.model.copies import fields_to_copy, sharing_parts
 from loopdyn.model.inertia import MassProperties, Mesh
 from loopdyn.model.mechanism import Mechanism, Structures
@@ -122,6 +123,7 @@ class Structure:
             if x != y or (x == 0.0 and math.copysign(1.0, x) != math.copysign(1.0, y)):
                 changed.add(name)
         r, before = Resolver(values, m.units), self.builder.r.points
+        r.limits = limits_of(m.joints)
         resolve_points(m.points, r)
         changed |= {POINT + name for name, p in r.points.items() if p.tobytes() != before[name].tobytes()}
         return _Again(self, m, r, changed).system()
@@ -229,6 +231,7 @@ class _Again(Builder):
             self.forces = self._forces()
             self._constraints()
             self.base_programs = self._base_programs()
+        self._contacts()
         if self._touched(needs.start):
             self.start = self._start()
         if self._touched(needs.limits):

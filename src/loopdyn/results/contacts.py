@@ -1,0 +1,45 @@
+"""Gaps, forces and impulses of contacts along a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopdyn.loops.one_sided import gaps
+from loopdyn.system.labels import FORCE, GAP, Label
+from loopdyn.system.sides import sides_of
+from loopdyn.system.system import State
+
+if TYPE_CHECKING:
+    from loopdyn.results.run import Run
+
+Array = NDArray[np.float64]
+
+
+def contact_values(run: Run, label: Label) -> Array:
+    """Values (n,) in SI units of a label of a contact: its smallest gap, its force, or the sum of its impulses."""
+    path, sides = run.path, sides_of(run.system)
+    own = [k for k, side in enumerate(sides) if side.element == label.element]
+    if label.kind == GAP:
+        states = (State(float(t), q, v) for t, q, v in zip(path.t, path.q, path.v, strict=True))
+        return np.array([gaps(run.system, state)[0][own].min() for state in states])
+    signs = {sides[k].name: sides[k].sign for k in own}
+    if label.kind == FORCE:
+        rows, loads = list(run._other_rows), run.wrench[2]
+        present = [name for name in signs if name in rows]
+        found: Array = sum((signs[x] * loads[:, rows.index(x)] for x in present), np.zeros(len(path)))
+        return found
+    found = np.zeros(len(path))
+    for event in run.events:
+        if event.kind == "impact" and event.impulse is not None:
+            pushed = event.impulse.multipliers
+            found[path.t >= event.t] += sum(sign * pushed.get(name, 0.0) for name, sign in signs.items())
+    return found
+
+
+def indeterminate(run: Run, element: str) -> bool:
+    """Whether the force of a contact was at some time one distribution of many."""
+    names = {side.name for side in sides_of(run.system) if side.element == element}
+    return any(names & set(phase.indeterminate) for phase in run.phases)
