@@ -553,11 +553,11 @@ def test_equilibria_and_sensitivities_beside_a_stop():
         found = ld.equilibrium(beyond, beyond.state(q={"A": 1.0}))
     assert "closed contacts do not act here: stop" in found.note
     with pytest.warns(ld.LoopdynWarning, match="stop is closed .* derivatives"):
-        ld.sensitivity(beyond, ["A"], "mass", at=beyond.state(q={"A": 0.5}))
+        ld.sensitivity(beyond, ["A"], "mass", state=beyond.state(q={"A": 0.5}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert ld.equilibrium(inside, inside.state(q={"A": 1.0})).note == ""
-        ld.sensitivity(inside, ["A"], "mass", at=inside.state(q={"A": 0.5}))
+        ld.sensitivity(inside, ["A"], "mass", state=inside.state(q={"A": 0.5}))
     with pytest.raises(ld.LoopdynError, match="through which changes of a run are not"):
         ld.sensitivity(inside, ["end(A)"], "mass", at=inside.state(q={"A": 0.5}), t_span=(0, 1))
 
@@ -599,3 +599,17 @@ def test_a_part_rests_while_another_one_passes_singular_poses():
     k = [x.index("A0") for x in (system.coordinates, alone.coordinates)]
     # momentum steps to 1e-8 of a chaotic mechanism, of other steps
     np.testing.assert_allclose(run.path.q[-1, k[0]], free.path.q[-1, k[1]], atol=1e-3)
+
+
+def test_contacts_of_a_system_are_those_of_its_compilation():
+    """A floor that is added later, or moved, is none of a system that is there already."""
+    m = ld.Mechanism("ball", gravity=(0, 0, -9.81))
+    ball = m.add_body("ball", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_joint("z", ld.Prismatic(axis=(0, 0, 1)), m.ground, ball, at=(0, 0, 0))
+    free = m.compile()
+    m.add_contact("floor", ld.contacts.Stop(joint="z", lower=-1.0))
+    stopped = m.compile()
+    m.contacts["floor"] = ld.contacts.Stop(joint="z", lower=-0.5)
+    for system, expected in ((free, -0.5 * 9.81), (stopped, -1.0)):
+        run = ld.simulate(system, system.state(), (0.0, 1.0), progress=False)
+        assert run["z"].values[-1] == pytest.approx(expected, abs=1e-8)  # closed forms

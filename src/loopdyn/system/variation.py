@@ -33,6 +33,7 @@ from loopdyn.system.builder import Builder, build, build_or_explain
 from loopdyn.system.freezing import frames_of_cuts
 from loopdyn.system.kept import Kept
 from loopdyn.system.law_terms import names_read
+from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.support import any_singular
 from loopdyn.system.system import Asked, System, TableUse
 
@@ -49,7 +50,12 @@ def build_by(
 ) -> System:
     """Build a mechanism, by a structure of `structures` if it was compiled before with other parameters."""
     found = None if structures is None else _build_again(structures, m, cuts, free)
-    return found or build_or_explain(m, cuts, free)
+    system = found or build_or_explain(m, cuts, free)
+    if m.contacts:
+        all_closed(system)  # the contacts of a system are those of now, whatever is done to the mechanism later
+    else:
+        sides_of(system)
+    return system
 
 
 def _build_again(
