@@ -559,7 +559,7 @@ def test_equilibria_and_sensitivities_beside_a_stop():
         assert ld.equilibrium(inside, inside.state(q={"A": 1.0})).note == ""
         ld.sensitivity(inside, ["A"], "mass", state=inside.state(q={"A": 0.5}))
     with pytest.raises(ld.LoopdynError, match="through which changes of a run are not"):
-        ld.sensitivity(inside, ["end(A)"], "mass", at=inside.state(q={"A": 0.5}), t_span=(0, 1))
+        ld.sensitivity(inside, ["end(A)"], "mass", state=inside.state(q={"A": 0.5}), t_span=(0, 1))
 
 
 @pytest.mark.parametrize("formulation", ["rcr", "partition"])
