@@ -390,7 +390,7 @@ def test_mistakes_are_named(stop, message):
 @pytest.mark.jit_off
 def test_a_start_beyond_a_stop_is_refused():
     system = ball(0.5)
-    with pytest.raises(ld.errors.LoopdynError, match=r"'floor': the start is beyond it, by 0\.25"):
+    with pytest.raises(ld.errors.LoopdynError, match=r"'floor': the start is beyond it, by 0\.25 m"):
         ld.simulate(system, system.state(q={"z": -0.25}), (0, 1), progress=False)
 
 

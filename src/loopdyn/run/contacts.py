@@ -74,9 +74,11 @@ class Contacts:
         self.base, self.adapt = base, adapt
         self.sides: tuple[Side, ...] = sides_of(base)
         self._unit, self._sign = np.zeros(0), np.zeros(0)
+        self._dimensions: list[str] = []
         if self.sides:
             closed = all_closed(base)
-            self._unit = closed.row_units[[closed.constraint_rows.index(s.name) for s in self.sides]]
+            rows = [closed.constraint_rows.index(s.name) for s in self.sides]
+            self._unit, self._dimensions = closed.row_units[rows], [closed.row_dimensions[k] for k in rows]
             self._sign = np.array([s.sign for s in self.sides], float)
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
@@ -144,9 +146,11 @@ class Contacts:
         """Raise if a run starts beyond a stop."""
         gap, _ = self.gaps(state)
         for k in np.flatnonzero(gap < -AT_LIMIT).tolist():
+            of, units = self._dimensions[k], self.base.units
+            depth = f"{-gap[k] * self._unit[k] / units.factor(of):.3g} {units.symbol(of)}"
             raise LoopdynError(
-                f"contact '{self.sides[k].element}': the start is beyond it, by {-gap[k] * self._unit[k]:.3g} (rad or "
-                "m). Start at a pose inside: other start values, or another bound."
+                f"contact '{self.sides[k].element}': the start is beyond it, by {depth}. Start at a pose inside: other "
+                "start values, or another bound."
             )
 
     def overdue(self, state: State) -> bool:
