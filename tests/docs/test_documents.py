@@ -86,6 +86,15 @@ def test_the_pictures_of_the_theory_pages_can_be_made_anew(script, tmp_path):
     assert all((script.parent / picture.name).exists() for picture in pictures)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["docs/pictures.py", "docs/howto/pictures.py"])
+def test_the_pictures_of_the_tutorial_and_of_how_to_pages_can_be_made_again(script, tmp_path):
+    runpy.run_path(str(ROOT / script))["main"](tmp_path)
+    pictures = [*tmp_path.glob("*.png"), *tmp_path.glob("*.gif")]
+    assert len(pictures) >= 3
+    assert all(((ROOT / script).parent / picture.name).exists() for picture in pictures)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_model_files_of_a_page_load_and_compile(page, tmp_path):
     for block in blocks(page, "yaml"):
