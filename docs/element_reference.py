@@ -20,6 +20,7 @@ from pydantic_core import PydanticUndefined
 
 import loopdyn as ld
 from loopdyn.constraints.dispatch import TYPES as CONSTRAINTS
+from loopdyn.contacts.dispatch import TYPES as CONTACTS
 from loopdyn.forces.dispatch import TYPES as FORCES
 from loopdyn.joints.base import Frame, Joint, Rotation
 from loopdyn.joints.dispatch import JOINT_TYPES
@@ -32,7 +33,8 @@ from loopdyn.quantities.expressions.terms import TERMS
 PAGE = Path(__file__).parent / "reference" / "elements.md"
 
 FORMS = {
-    "Scalar": "number", "Law": "law", "Place": "point", "Vec2": "two numbers", "Vec3": "three numbers",
+    "AnyShape": "profile", "Scalar": "number", "Law": "law", "Place": "point", "Vec2": "two numbers",
+    "Vec3": "three numbers",
     "Vec4": "four numbers", "RotationField": "rotation", "Rotation": "rotation", "Frame": "frame", "Rebound": "rebound",
     "MatrixField": "3 × 3 numbers or a mapping of `xx` ... `yz`",
     "str": "text", "bool": "true or false", "float": "number",
@@ -59,6 +61,9 @@ UNITS = {
     "start": "length", "end": "length", "size": "length", "inner_radius": "length", "izz": "mass·length²",
     "moments": "mass·length²", "density": "mass/length³",
     "inertia": "mass·length²",
+    "lower": "unit of what is bounded", "upper": "unit of what is bounded", "restitution": "-",
+    "backlash.terms": "unit of the play / unit of the coordinate", "play": "angle or length, as the terms give",
+    "backlash.offset": "unit of the play", "outward": "direction",
 }  # fmt: skip
 
 # Meaning of keys that need no words in the docstring.
@@ -86,6 +91,11 @@ EQUATIONS = {
     "coupler": r"$\sum_k c_k q_k - \text{offset} = 0$",
     "relation": r"$f(q, t) = 0$",
     "velocity_relation": r"$f(v, q, t) = 0$",
+    "higher_pair": r"gap of the two profiles $= 0$; the multiplier `fn` pushes body 2 away, along the common normal",
+    "stop": r"$x - \text{lower} \ge 0$ and $\text{upper} - x \ge 0$; force $\ge 0$, and zero while the gap is open",
+    "backlash": r"$\lvert \sum_k c_k q_k - \text{offset} \rvert \le \text{play}/2$",
+    "contact": r"gap of the two profiles $\ge 0$, force $\ge 0$, gap times force $= 0$",
+    "sphere_on_plane": r"distance of the centre from the plane $-$ radius $\ge 0$",
     "driver": r"$q - \text{motion}(t) = 0$; the multiplier is the load of the drive, positive along the coordinate",
     "spring_damper": r"pull along the line $= k (\ell - \ell_0) + c \dot\ell$; positive pulls the points together",
     "actuator": r"push along the line $= F(t, \ell, \dot\ell)$; positive pushes the points apart",
@@ -290,7 +300,11 @@ def page() -> str:
     lines += ["## Constraints", ""]
     for cls in CONSTRAINTS:
         lines += element(cls)
-    lines += ["## Drivers", "", *element(ld.constraints.Driver, "driver"), "## Forces", ""]
+    lines += ["## Drivers", "", *element(ld.constraints.Driver, "driver"), "## Contacts", ""]
+    lines += ["Constraints that hold while they press: see [contacts](../contact.md).", ""]
+    for cls in CONTACTS:
+        lines += element(cls)
+    lines += ["## Forces", ""]
     for cls in FORCES:
         lines += element(cls)
     lines += [

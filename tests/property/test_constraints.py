@@ -6,8 +6,8 @@ import pytest
 import loopdyn as ld
 
 POINT = ld.constraints.PointShape(at=(1, 0.2, 1.3))
-DISC = ld.constraints.CircleShape(center=(0.9, 0.3, 1), radius=0.2)
-HOLE = ld.constraints.CircleShape(center=(0.2, 0.1, 0.8), radius=3.0, hollow=True)
+DISC = ld.constraints.CircleShape(centre=(0.9, 0.3, 1), radius=0.2)
+HOLE = ld.constraints.CircleShape(centre=(0.2, 0.1, 0.8), radius=3.0, hollow=True)
 EDGE = ld.constraints.LineShape(through=(0.3, -0.5, 0.2), outward=(0.2, 1, 0.1))
 ROOF = ld.constraints.PolylineShape(points=[(2, -1, 0.5), (0.4, -0.8, 0.5), (-1, -1, 0.5)])
 OVAL = ld.constraints.CurveShape(x="0.3 + 0.6*cos(u)", y="0.4*sin(u)", z="0.2", u=(0, "2*pi"), closed=True)

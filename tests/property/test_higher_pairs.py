@@ -76,7 +76,7 @@ def check(shape1: object, shape2: object, closed_form: object) -> None:
 
 
 def test_circle_on_circle():
-    one, two = C.CircleShape(center=(0.3, -0.2, 0), radius=0.5), C.CircleShape(center=(0.4, 0.1, 0), radius=0.25)
+    one, two = C.CircleShape(centre=(0.3, -0.2, 0), radius=0.5), C.CircleShape(centre=(0.4, 0.1, 0), radius=0.25)
 
     def expected(q: np.ndarray) -> np.ndarray:
         x = q[0] + 0.4 * np.cos(q[2]) - 0.1 * np.sin(q[2]) - 0.3
@@ -87,7 +87,7 @@ def test_circle_on_circle():
 
 
 def test_pin_in_an_oversized_hole():
-    hole, pin = C.CircleShape(center=(0.3, -0.2, 0), radius=4, hollow=True), C.CircleShape(center=(0, 0, 0), radius=0.5)
+    hole, pin = C.CircleShape(centre=(0.3, -0.2, 0), radius=4, hollow=True), C.CircleShape(centre=(0, 0, 0), radius=0.5)
     check(hole, pin, lambda q: 3.5 - np.hypot(q[0] - 0.3, q[1] + 0.2))
     system = planar(hole, pin)
     assert gap(system, (0.3, -0.2, 0.0)) == pytest.approx(3.5, abs=ROUNDING)  # centres coincide: no NaN
@@ -95,7 +95,7 @@ def test_pin_in_an_oversized_hole():
 
 
 def test_circle_on_line_and_line_on_circle():
-    line, circle = C.LineShape(through=(0, 0.2, 0), outward=(0, 3, 0)), C.CircleShape(center=(0.5, 0, 0), radius=0.3)
+    line, circle = C.LineShape(through=(0, 0.2, 0), outward=(0, 3, 0)), C.CircleShape(centre=(0.5, 0, 0), radius=0.3)
     check(line, circle, lambda q: q[1] + 0.5 * np.sin(q[2]) - 0.5)
     # The line on the moving body, its normal at angle + 90 degrees; the circle at (0.5, 0) behind it.
     check(
@@ -133,7 +133,7 @@ def test_eccentric_cam_with_flat_follower():
     m.add_body("follower", ld.Inertia(0.5, (0, 0.2, 0), np.eye(3) * 1e-3))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "cam", at=(0, 0, 0))
     m.add_joint("Y", ld.Prismatic(axis=(0, 1, 0)), m.ground, "follower", at=(0, 0, 0))
-    cam = C.CircleShape(center=(e, 0, 0), radius=R)
+    cam = C.CircleShape(centre=(e, 0, 0), radius=R)
     flat = C.LineShape(through=(0, 0, 0), outward=(0, -1, 0))
     m.add_constraint("c", C.HigherPair(body1="cam", shape1=cam, body2="follower", shape2=flat))
     system = m.compile()
@@ -156,7 +156,7 @@ def test_eccentric_cam_with_flat_follower():
 def test_pin_in_a_slot_has_a_gap_with_each_wall():
     w, r = 0.5, 0.2
     slot = C.PolylineShape(points=[(w, 2, 0), (w, 0, 0), (-w, 0, 0), (-w, 2, 0)])
-    pin = C.CircleShape(center=(0, 0, 0), radius=r)
+    pin = C.CircleShape(centre=(0, 0, 0), radius=r)
     poses = [(0.1, 0.7, 0.3), (-0.25, 0.21, 0.0), (0.3, 0.2, 0.0), (0.0, 1.9, 5.0)]
     expected = [(w - x - r, y - r, x + w - r) for x, y, _ in poses]
     np.testing.assert_allclose(all_gaps(slot, pin, poses), expected, atol=ROUNDING)
@@ -202,7 +202,7 @@ def test_point_on_a_wheel_with_pockets_is_as_far_as_its_nearest_edge():
 def test_both_sides_of_the_only_pocket_have_a_gap():
     """A block with a corner cut out: a disc of radius 0.2 in it touches both of its edges."""
     block = C.PolylineShape(points=[(0, 0, 0), (2, 0, 0), (2, 1, 0), (1, 1, 0), (1, 2, 0), (0, 2, 0)], closed=True)
-    disc = C.CircleShape(center=(0, 0, 0), radius=0.2)
+    disc = C.CircleShape(centre=(0, 0, 0), radius=0.2)
     found = np.sort(all_gaps(block, disc, [(1.2, 1.2, 0), (1.5, 1.3, 0)]), axis=1)
     np.testing.assert_allclose(found[:, :2], [[0.0, 0.0], [0.1, 0.3]], atol=ROUNDING)
 
@@ -247,7 +247,7 @@ def test_circle_on_a_curve_is_as_far_as_the_nearest_of_many_points(curve):
         chord = np.concatenate([[0], np.cumsum(np.hypot(*np.diff(closed, axis=0).T))])
         points = CubicSpline(chord, closed, bc_type="periodic")(u / (2 * np.pi) * chord[-1]).T
         shape = C.CurveShape(points=[(x, y, 0) for x, y in knots], closed=True)
-    system = planar(shape, C.CircleShape(center=(0, 0, 0), radius=0.1))
+    system = planar(shape, C.CircleShape(centre=(0, 0, 0), radius=0.1))
     rng = np.random.default_rng(5)
     for _ in range(12):
         r, a = rng.uniform(2.2, 4), rng.uniform(-np.pi, np.pi)
@@ -268,23 +268,23 @@ def test_end_of_an_open_curve_is_a_point():
 
 def test_profiles_in_millimetres():
     mm = {"length": "mm"}
-    big = planar(C.CircleShape(center=(300, 0, 0), radius=500), C.PolylineShape(points=[(0, 0, 0), (9, 1, 0)]), 1, mm)
+    big = planar(C.CircleShape(centre=(300, 0, 0), radius=500), C.PolylineShape(points=[(0, 0, 0), (9, 1, 0)]), 1, mm)
     small = planar(
-        C.CircleShape(center=(0.3, 0, 0), radius=0.5), C.PolylineShape(points=[(0, 0, 0), (0.009, 0.001, 0)])
+        C.CircleShape(centre=(0.3, 0, 0), radius=0.5), C.PolylineShape(points=[(0, 0, 0), (0.009, 0.001, 0)])
     )
     assert gap(big, (1, 1, 0)) == pytest.approx(gap(small, (1, 1, 0)), abs=ROUNDING)  # raw coordinates are SI
 
 
 def test_a_pair_is_kept_in_a_model_file(tmp_path):
-    m = planar(C.CurveShape(**ELLIPSE), C.CircleShape(center=(0, 4, 0), radius="1/2")).mechanism
+    m = planar(C.CurveShape(**ELLIPSE), C.CircleShape(centre=(0, 4, 0), radius="1/2")).mechanism
     m.save(tmp_path / "pair.yaml")
     again = ld.load(tmp_path / "pair.yaml")
     assert again == m
     assert np.array_equal(again.compile().floats, m.compile().floats)
 
 
-POINT, CIRCLE = C.PointShape(at=(0, 0, 0)), C.CircleShape(center=(0, 0, 0), radius=1)
-HOLE = C.CircleShape(center=(0, 0, 0), radius=1, hollow=True)
+POINT, CIRCLE = C.PointShape(at=(0, 0, 0)), C.CircleShape(centre=(0, 0, 0), radius=1)
+HOLE = C.CircleShape(centre=(0, 0, 0), radius=1, hollow=True)
 LINE, BLOCK = C.LineShape(through=(0, 0, 0), outward=(0, 1, 0)), C.PolylineShape(points=SQUARE, closed=True)
 
 
@@ -298,7 +298,7 @@ LINE, BLOCK = C.LineShape(through=(0, 0, 0), outward=(0, 1, 0)), C.PolylineShape
         (C.CurveShape(**ELLIPSE), C.CurveShape(**ELLIPSE), "not offered"),
         (C.CurveShape(**ELLIPSE), BLOCK, "not offered"),
         (HOLE, CIRCLE, "does not fit into its hole"),
-        (CIRCLE, C.CircleShape(center=(0, 0, 0), radius=0), "radius of its circle is not positive"),
+        (CIRCLE, C.CircleShape(centre=(0, 0, 0), radius=0), "radius of its circle is not positive"),
         (C.LineShape(through=(0, 0, 0), outward=(0, 0, 1)), POINT, "'outward' is along the normal"),
         (C.LineShape(through=(0, 0, 0), outward=(0, 0, 0)), POINT, "'outward' has length zero"),
         (C.PolylineShape(points=[(0, 0, 0)]), POINT, "too few points. Give at least two"),

@@ -477,7 +477,7 @@ def test_a_table_drops_onto_four_feet_and_rests():
     m.add_joint("F", ld.Free(), "ground", "top", at=(0, 0, 0.5))
     feet = [(0.5, 0.3), (-0.5, 0.3), (-0.5, -0.3), (0.5, -0.3)]
     for k, (x, y) in enumerate(feet):
-        foot = SphereOnPlane("ground", "top", through=(0, 0, 0), outward=Z, center=(x, y, 0), restitution=0.5)
+        foot = SphereOnPlane("ground", "top", through=(0, 0, 0), outward=Z, centre=(x, y, 0), restitution=0.5)
         m.add_contact(f"foot{k}", foot)
     system = m.compile()
     run = ld.simulate(system, system.state(q={"F.pz": 0.2}), (0, 2.0), t_eval=[0.0, 1.0, 2.0], progress=False)

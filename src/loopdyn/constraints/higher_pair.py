@@ -64,7 +64,7 @@ class HigherPair(Constraint):
 
     Examples
     --------
-    >>> roller = CircleShape(center=(0, 3, 0), radius=2)
+    >>> roller = CircleShape(centre=(0, 3, 0), radius=2)
     >>> cam = CurveShape(x="2*cos(u)", y="sin(u)", u=(0, "2*pi"), closed=True)
     >>> HigherPair(body1="cam", shape1=cam, body2="follower", shape2=roller).rows
     ('fn',)

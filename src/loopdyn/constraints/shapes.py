@@ -49,7 +49,7 @@ class CircleShape(Spec):
 
     Parameters
     ----------
-    center : (3,)
+    centre : (3,)
         In world coordinates at the reference pose, in units of length.
     radius : number or formula
         In units of length.
@@ -58,13 +58,13 @@ class CircleShape(Spec):
 
     Examples
     --------
-    >>> CircleShape(center=(1, 0, 0), radius=0.2).hollow
+    >>> CircleShape(centre=(1, 0, 0), radius=0.2).hollow
     False
     """
 
     label: ClassVar[str] = "circular profile"
     type: Literal["circle"] = "circle"
-    center: Place
+    centre: Place
     radius: Scalar
     hollow: bool = False
 
@@ -193,7 +193,7 @@ class Plane:
         radius = self.r.scalar(shape.radius, "length", self.element, (*path, "radius"))
         if not radius > 0.0 and radius == radius:
             self.problem("the radius of its circle is not positive", "Give its radius.", (*path, "radius"))
-        return self.place(shape.center, (*path, "center")), radius
+        return self.place(shape.centre, (*path, "centre")), radius
 
     def line(self, shape: LineShape, path: Path) -> tuple[Array, float]:
         """Unit normal away from the material, and distance of the line from the origin along it."""

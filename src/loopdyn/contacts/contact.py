@@ -38,7 +38,7 @@ class Contact(OneSided):
     --------
     >>> from loopdyn.constraints import CircleShape, CurveShape
     >>> cam = CurveShape(x="2*cos(u)", y="sin(u)", u=(0, "2*pi"), closed=True)
-    >>> roller = CircleShape(center=(0, 3, 0), radius=1)
+    >>> roller = CircleShape(centre=(0, 3, 0), radius=1)
     >>> Contact(body1="cam", shape1=cam, body2="follower", shape2=roller).restitution
     0.0
     """

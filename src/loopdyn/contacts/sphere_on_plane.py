@@ -22,7 +22,7 @@ class SphereOnPlane(OneSided):
         A point of the plane, in world coordinates at the reference pose, in units of length.
     outward : (3,)
         Direction across the plane at the reference pose, away from the material of `on`.
-    center : (3,)
+    centre : (3,)
         Centre of the sphere, in the same coordinates.
     radius : number
         In units of length; 0 for a point: a foot, a corner of a block.
@@ -31,7 +31,7 @@ class SphereOnPlane(OneSided):
 
     Examples
     --------
-    >>> ball = SphereOnPlane("ground", "ball", through=(0, 0, 0), outward=(0, 0, 1), center=(0, 0, 2), radius=1)
+    >>> ball = SphereOnPlane("ground", "ball", through=(0, 0, 0), outward=(0, 0, 1), centre=(0, 0, 2), radius=1)
     >>> ball.restitution
     0.0
     """
@@ -43,7 +43,7 @@ class SphereOnPlane(OneSided):
     body: str
     through: Place
     outward: Vec3
-    center: Place
+    centre: Place
     radius: Scalar = 0.0
     restitution: Scalar = 0.0
 
@@ -55,14 +55,14 @@ class SphereOnPlane(OneSided):
         through = r.vector(self.through, "length", element, (*path, "through"))
         height = through + r.scalar(self.radius, "length", element, (*path, "radius")) * normal
         row = PointOnPlane(
-            on=self.on, body=self.body, point=self.center, normal=self.outward, through=tuple(height / unit)
+            on=self.on, body=self.body, point=self.centre, normal=self.outward, through=tuple(height / unit)
         )
         return [Side(name, name, 1, row, self.restitution)]
 
     def check(self, r: Resolver, places: Places, element: str, path: Path) -> None:
         """Record the problems of its numbers, bodies and points."""
         two_bodies(self.on, self.body, ("on", "body"), r, places, element, path)
-        for key in ("through", "center"):
+        for key in ("through", "centre"):
             r.vector(getattr(self, key), "length", element, (*path, key))
         r.direction(self.outward, element, (*path, "outward"))
         if r.scalar(self.radius, "length", element, (*path, "radius")) < 0.0:

@@ -12,7 +12,8 @@ from loopdyn.errors import ConvergenceError, LoopdynError
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
 from loopdyn.run.contacts import Reaction, book
 from loopdyn.run.context import RunContext
-from loopdyn.run.events import Action, Found, Watched, apply
+from loopdyn.run.event_actions import apply
+from loopdyn.run.events import Action, Found, Watched
 from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse

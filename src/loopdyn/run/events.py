@@ -26,17 +26,17 @@ from loopdyn.engine.uncompiled import python_function
 from loopdyn.errors import LoopdynError
 from loopdyn.files import Misfit
 from loopdyn.integrators.event_sampling import SAMPLES, may_dip, sign_changes
-from loopdyn.loops.projection import metric, smallest_step
 from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
 from loopdyn.quantities.wording import nearest, unknown
+from loopdyn.run.event_actions import impact
 from loopdyn.run.locking import Add, Impulses, Lock, Release, computed, impulse_as_data, impulse_of, require_lockable
 from loopdyn.run.measured_events import measured_functions, of_measures
 from loopdyn.system.cut_angles import FULL_TURN
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import AT_LIMIT
-from loopdyn.tree.functions import body_motion, joint_coordinates, terms
+from loopdyn.tree.functions import body_motion, joint_coordinates
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], float]
@@ -570,33 +570,3 @@ def _limit(present: Watch, event: Limits, c: _Coordinate, bound: float, side: st
         return bool(abs(c.rate(state)[1]) < REST * c.unit)
 
     return Watched(replace(crossing, action=rebound), program, kind="limit", rest=rests)
-
-
-def impact(system: System, state: State, row: Array, rate: float, unit: float, restitution: float, rank: int) -> Array:
-    """Speeds after an impact that reverses the rate of a coordinate while loops stay closed.
-
-    The change is the smallest one in the mass metric. `row` is the gradient of the coordinate by the speeds, `unit` its
-    natural unit.
-
-    Examples
-    --------
-    The speed of a single mass is reversed and halved:
-
-    >>> import loopdyn as ld
-    >>> system = ld.library.pendulum().compile()
-    >>> impact(system, system.state(v={"A": -2.0}), np.array([1.0]), -2.0, 1.0, 0.5, 0)
-    array([1.])
-    """
-    now, rows = terms(system, state), system.row_units
-    J = np.vstack([now.J / rows[:, None], row / unit])
-    r = np.append((now.J @ state.v + now.phi_t) / rows, (1.0 + restitution) * rate / unit)
-    v: Array = state.v + smallest_step(J, r, metric(now.M), min(rank + 1, system.nv))
-    return v
-
-
-def apply(action: Callable[[State], State], state: State, name: str) -> State:
-    """State after an action, at the same time."""
-    after: Any = action(state)
-    if not isinstance(after, State) or after.q.shape != state.q.shape or after.v.shape != state.v.shape:
-        raise LoopdynError(f"event '{name}': its action must return a State of the same system.")
-    return State(state.t, np.array(after.q, float), np.array(after.v, float))
