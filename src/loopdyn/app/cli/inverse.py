@@ -59,8 +59,8 @@ def inverse(
     degree of freedom, or by the drivers of the model. Motors are the coordinates
     named by --motor, else those of the motion with a motor or driver in the model,
     else all that have one, else those of the motion; motors and drivers of the model
-    on these coordinates are left out. Results are in the units of the file. The exit code is 1 if
-    the model is wrong or the motion is impossible.
+    on these coordinates are left out. Results are in the units of the file. The
+    exit code is 1 if the model is wrong or the motion is impossible.
 
     Example: loopdyn inverse slider_crank.yaml --motion "A=360*t" -t 1
     """
