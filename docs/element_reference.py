@@ -241,7 +241,11 @@ def element(cls: type[BaseModel], name: str = "") -> list[str]:
     name = name or str(cls.model_fields["type"].default)
     rows = getattr(cls, "rows", ())
     rows = [f"Rows: {', '.join(f'`{r}`' for r in rows)}.", ""] if isinstance(rows, tuple) and rows else []
-    return [f"### {name}", "", summary(cls), "", f"**Equation:** {EQUATIONS[name]}.", "", *rows, *keys(name, cls)]
+    picture = (
+        f"![{name}: the first body in grey, the second in blue, the positive sense in orange](elements/{name}.svg)"
+    )
+    equation = f"**Equation:** {EQUATIONS[name]}."
+    return [f"### {name}", "", summary(cls), "", picture, "", equation, "", *rows, *keys(name, cls)]
 
 
 def functions() -> list[str]:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def test_the_table_of_a_run_has_the_variables_and_dimensions_of_a_run():
 def test_the_picture_of_a_joint_is_the_one_that_the_script_draws(name):
     made = script("joint_pictures")
     assert (made.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == made.pictures()[name]
+
+
+def test_every_constraint_contact_and_force_has_the_picture_that_the_script_draws():
+    made = script("element_pictures")
+    drawn = made.pictures()
+    for name, content in drawn.items():
+        assert (made.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == content, name
+    shown = set(re.findall(r"\(elements/(\w+)\.svg\)", script("element_reference").page()))
+    assert shown == set(drawn) == {p.stem for p in made.FOLDER.glob("*.svg")}
 
 
 def test_the_bibliography_is_written_from_the_list_of_references():
