@@ -159,10 +159,8 @@ class Topology:
         """Incidence matrices C, C*, C_c and path matrix T; dense, computed on request."""
         f = self.forest
         bodies = self.regular_labelling()
-        number = {self.names.index(b): k for k, b in enumerate(bodies)} if len(bodies) < 64 else None
-        if number is None:
-            index = {name: k for k, name in enumerate(self.names)}
-            number = {index[b]: k for k, b in enumerate(bodies)}
+        index = {name: k for k, name in enumerate(self.names)}
+        number = {index[b]: k for k, b in enumerate(bodies)}
         n = len(bodies)
         S = np.zeros((n, n), np.int64)
         joined = []
