@@ -106,7 +106,7 @@ def test_the_tyre_carries_the_weight_and_a_run_oscillates_with_the_frequency_of_
 
 
 def test_tolerances_of_a_slider_crank_are_those_of_its_closed_form():
-    _, found, (x, slopes, deviation), parts, table = executed("tolerances")
+    found, (x, slopes, deviation), parts, table = executed("tolerances")
     assert found.nominal["x"] == pytest.approx(x, abs=1e-6)  # digits shown
     for name, slope in slopes.items():
         assert parts.set_index("dimension").loc[name, "slope"] == pytest.approx(slope, abs=1e-6)
