@@ -29,7 +29,7 @@ def listed() -> frozenset[str]:
 
 
 def documented(identifier: str) -> str | None:
-    """Anchor of a name: of itself, or of its class if it is a field, which has no anchor of its own."""
+    """Anchor of a name: of itself, or of its class if it is a field or inherited, which has no anchor of its own."""
     if identifier in listed():
         return identifier
     owner, _, member = identifier.rpartition(".")
@@ -39,7 +39,8 @@ def documented(identifier: str) -> str | None:
     for part in owner.split(".")[1:]:
         thing = getattr(thing, part)
     found = getattr(thing, member, None)
-    if callable(found) or isinstance(found, property) or hasattr(found, "attrname"):  # the last: a cached property
+    own = callable(found) or isinstance(found, property) or hasattr(found, "attrname")  # the last: a cached property
+    if own and member in vars(thing):
         return identifier
     return owner if found is not None or member in getattr(thing, "__annotations__", {}) else None
 
