@@ -1,7 +1,9 @@
 """Formulas of the pages can be drawn: every command in them is known."""
 
 import re
+import runpy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,6 +20,16 @@ def formulas(page: Path) -> list[str]:
         f"{page}: a formula does not end in its line"
     )
     return BLOCK.findall(text) + IN_LINE.findall(rest)
+
+
+def test_dots_above_letters_are_accents_which_keep_their_size():
+    pytest.importorskip("latex2mathml", reason="pip install 'loopdyn[docs]'")
+    pytest.importorskip("mkdocs", reason="pip install 'loopdyn[docs]'")
+    hook = runpy.run_path(str(ROOT / "docs" / "formulas.py"))["on_page_content"]
+    page = SimpleNamespace(file=SimpleNamespace(src_path="page.md"))
+    for letter in (r"\dot q", r"\ddot{\varphi}", r"\bar x", r"\tilde L", r"\hat C"):
+        drawn = hook(rf'<span class="arithmatex">\({letter}\)</span>', page)
+        assert drawn.count('<mover accent="true">') == 1, letter
 
 
 def test_every_formula_of_the_pages_is_drawn_completely():
