@@ -357,9 +357,9 @@ def test_what_structure_decides_is_found_once_and_not_for_each_design(monkeypatc
         ld.study(ld.library.four_bar(), {"crank": values}, "peak loads", over=OVER, workers=1, progress=False)
         found.append(dict(calls))
     each = {name: (found[1][name] - found[0].get(name, 0)) / 4 for name in found[1]}
-    # structure: nothing; geometry: one decision; loads: one state, then all outputs; few motions of bodies
-    nothing = dict.fromkeys(("plan_elimination", "_cut_also", "_order", "_profiles"), 0)
-    once = {"_decide": 1, "_more_nearby": 1, "distribute_along": 2}
+    # structure and rank: nothing; loads: one state, then all outputs; few motions of bodies
+    nothing = dict.fromkeys(("plan_elimination", "_cut_also", "_order", "_profiles", "_decide", "_more_nearby"), 0)
+    once = {"distribute_along": 2}
     assert {name: each[name] for name in nothing | once} == nothing | once
     assert min(found[0][name] for name in nothing) >= 1  # they are counted
     assert each["motion_in"] <= 4
