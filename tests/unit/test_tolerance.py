@@ -148,9 +148,7 @@ def test_extremes_inside_of_the_bands_are_those_of_the_samples_with_a_warning():
     """y**2 - 5 y**4 is largest at y = sqrt(0.1), 0.05, inside of the band of 0.4, at whose ends it is 0.032; x is 1."""
     text = "y(P)**2 - 5*y(P)**4/x(P)**2"
     with pytest.warns(ld.LoopdynWarning, match="inside of the bands"):
-        found = ld.tolerance(
-            rod_end(), "y(P)**2 - 5*y(P)**4/x(P)**2", {"a": "± 0.4"}, samples=400, progress=False
-        ).summary
+        found = ld.tolerance(rod_end(), text, {"a": "± 0.4"}, samples=400, progress=False).summary
     assert found["worst_high"].iloc[0] == pytest.approx(0.05, abs=1e-4)
     assert found["worst_low"].iloc[0] == pytest.approx(0.0, abs=1e-12)
 
