@@ -125,6 +125,23 @@ def test_a_pin_with_clearance_is_displaced_in_the_worst_and_in_random_directions
     assert found.study.finished.all()
 
 
+def test_pages_have_yield_histograms_contributions_and_what_failed(study, tmp_path):
+    study.report(tmp_path / "tolerance.html")
+    page = (tmp_path / "tolerance.html").read_text()
+    assert page.count("<img") == 3  # x, y, z
+    for text in (str(study.yields).splitlines()[0], "Contributions", "worst_high", "coupler", "0 of"):
+        assert text in page
+    found = ld.study(four_bar(), {"crank": [40.0, 400.0, 41.0, 42.0]}, "x(P) at A=60", progress=False)
+    found.report(tmp_path / "study.html", {"x(P) at A=60": (None, 0.0)})
+    page = (tmp_path / "study.html").read_text()
+    assert "yield 0 %" in page
+    assert page.count("<img") == 2
+    assert "not assembled" in page
+    assert "1 of 4" in page
+    with pytest.raises(ld.LoopdynError, match=r"must end in \.html"):
+        found.report(tmp_path / "study.pdf")
+
+
 def rod_end():
     """Rod from the origin to (l, a), at rest where it is drawn."""
     m = ld.Mechanism("rod", parameters={"l": 1.0, "a": 0.0})
