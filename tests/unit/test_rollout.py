@@ -143,8 +143,44 @@ def test_masses_forces_rotors_and_gravity_by_sample_need_one_preparation(monkeyp
     )
 
 
-@pytest.mark.parametrize("change", [{"heavy": 0.0}, {"crank": 0.31}, {"rotor": 0.0}])
-def test_parameters_that_change_geometry_or_inertia_are_decided_again(change, monkeypatch):
+def test_lengths_by_sample_need_one_preparation(monkeypatch):
+    m = loaded_four_bar()
+    system, calls = m.compile(), counted(monkeypatch)
+    lengths = [{}, {"crank": 0.27}, {"crank": 0.31}, {"rocker": 0.85, "frame": 1.05}, {"crank": 0.31, "g": 3.0}]
+    found = rolled(system, None, parameters=lengths)
+    assert calls == []
+    assert set(found["status"].values) == {"finished"}
+    for k, change in enumerate(lengths):
+        other = m.with_(**change).compile()
+        run = simulated(other, ld.assemble(other))
+        np.testing.assert_allclose(found["q"][k], run.path.q, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found["a"][k], run.path.a, rtol=1e-8, atol=1e-8)
+        assert found["energy_error"].values[k] == pytest.approx(run.energy_error, rel=0.1, abs=1e-12)
+    turned = rolled(system, None, parameters=lengths[::-1], threads=1)
+    assert bits(turned.isel(sample=slice(None, None, -1))) == bits(found)
+
+
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_lengths_that_leave_a_motion_of_the_first_order_alone_are_simulated(speed, monkeypatch):
+    """A coupler on three upright cranks moves only if they are equally long; the rank at the start does not tell."""
+    m = ld.Mechanism("cranks", gravity=(0, -10, 0), parameters={"third": 0.3})
+    m.add_body("coupler", ld.Inertia.rod(1.0, (0, 0.3, 0), (2, 0.3, 0), radius=0.02))
+    for name, x, foot in (("A", 0, 0), ("B", 1, 0), ("C", 2, "0.3 - third")):
+        m.add_body(name, ld.Inertia.rod(1.0, (x, foot, 0), (x, 0.3, 0), radius=0.02))
+        m.add_joint(f"{name}0", ld.Revolute(axis=(0, 0, 1)), m.ground, name, at=(x, foot, 0))
+        m.add_joint(f"{name}1", ld.Revolute(axis=(0, 0, 1)), name, "coupler", at=(x, 0.3, 0))
+    m.start = m.start.model_copy(update={"v": {"A0": speed}})
+    system, calls = m.compile(), counted(monkeypatch)
+    found = rolled(system, None, parameters={"third": [0.3, 0.4]}, threads=1)
+    assert len(calls) == speed
+    assert found["status"].values.tolist() == ["finished", "failed" if speed else "finished"]  # at rest nothing moves
+    assert ("singular pose" in str(found["reason"].values[1])) == bool(speed)
+    if not speed:
+        assert np.ptp(found["q"].values[1], axis=0).max() == 0.0
+
+
+@pytest.mark.parametrize("change", [{"heavy": 0.0}, {"rotor": 0.0}])
+def test_parameters_that_change_inertia_or_rotors_to_none_are_decided_again(change, monkeypatch):
     m = loaded_four_bar()
     system, calls = m.compile(), counted(monkeypatch)
     found = rolled(system, None, parameters=[{}, change, {}], threads=1)

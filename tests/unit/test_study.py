@@ -6,6 +6,7 @@ import concurrent.futures
 import math
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -357,9 +358,9 @@ def test_what_structure_decides_is_found_once_and_not_for_each_design(monkeypatc
         ld.study(ld.library.four_bar(), {"crank": values}, "peak loads", over=OVER, workers=1, progress=False)
         found.append(dict(calls))
     each = {name: (found[1][name] - found[0].get(name, 0)) / 4 for name in found[1]}
-    # structure: nothing; geometry: one decision; loads: one state, then all outputs; few motions of bodies
-    nothing = dict.fromkeys(("plan_elimination", "_cut_also", "_order", "_profiles"), 0)
-    once = {"_decide": 1, "_more_nearby": 1, "distribute_along": 2}
+    # structure and rank: nothing; loads: one state, then all outputs; few motions of bodies
+    nothing = dict.fromkeys(("plan_elimination", "_cut_also", "_order", "_profiles", "_decide", "_more_nearby"), 0)
+    once = {"distribute_along": 2}
     assert {name: each[name] for name in nothing | once} == nothing | once
     assert min(found[0][name] for name in nothing) >= 1  # they are counted
     assert each["motion_in"] <= 4
@@ -514,6 +515,29 @@ def test_memory_of_the_driver_does_not_grow_with_what_a_design_computes():
     assert board.done == n
     assert size < 20e6
     assert time.perf_counter() - begin < 5.0
+
+
+DRIVER = """
+import resource
+import numpy as np
+import loopdyn as ld
+m = ld.Mechanism("rod", gravity=(0, -10, 0), parameters={"length": 1.0})
+m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=("length", 0, 0)))
+m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
+m.add_point("E", ("length", 0, 0), on="rod")
+lengths = np.linspace(0.5, 1.5, 100_000)
+found = ld.study(m, {"length": lengths}, {"x": "x(E)"}, workers=1, progress=False, store=STORE)
+assert found.finished.all() and abs(found["x"].values - lengths).max() < 1e-12
+assert len(found.table()) == 100_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_designs_fit_in_a_gigabyte_of_the_driver(tmp_path):
+    text = DRIVER.replace("STORE", repr(str(tmp_path / "store")))
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 1000.0, done.stdout  # MB, its libraries included
 
 
 # ---------------------------------------------------------------------------------------------- the command

@@ -147,12 +147,12 @@ def killed_driver(tmp_path, executor, workers, k, serial):
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 11))])
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
 def test_a_study_continues_after_its_driver_on_a_cluster_was_killed(tmp_path, cluster, serial, k):
     assert killed_driver(tmp_path, cluster.client.scheduler.address, None, k, serial) >= 1
 
 
-@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 10))])
+@pytest.mark.parametrize("k", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 20))])
 def test_a_study_continues_after_its_driver_with_processes_was_killed(tmp_path, serial, k):
     assert killed_driver(tmp_path, "threads" if k == 0 else "processes", 2, k, serial) >= 1
 

@@ -125,6 +125,51 @@ def test_a_pin_with_clearance_is_displaced_in_the_worst_and_in_random_directions
     assert found.study.finished.all()
 
 
+def test_pages_have_yield_histograms_contributions_and_what_failed(study, tmp_path):
+    study.report(tmp_path / "tolerance.html")
+    page = (tmp_path / "tolerance.html").read_text()
+    assert page.count("<img") == 3  # x, y, z
+    for text in (str(study.yields).splitlines()[0], "Contributions", "worst_high", "coupler", "0 of"):
+        assert text in page
+    found = ld.study(four_bar(), {"crank": [40.0, 400.0, 41.0, 42.0]}, "x(P) at A=60", progress=False)
+    found.report(tmp_path / "study.html", {"x(P) at A=60": (None, 0.0)})
+    page = (tmp_path / "study.html").read_text()
+    assert "yield 0 %" in page
+    assert page.count("<img") == 2
+    assert "not assembled" in page
+    assert "1 of 4" in page
+    with pytest.raises(ld.LoopdynError, match=r"must end in \.html"):
+        found.report(tmp_path / "study.pdf")
+
+
+def rod_end():
+    """Rod from the origin to (l, a), at rest where it is drawn."""
+    m = ld.Mechanism("rod", parameters={"l": 1.0, "a": 0.0})
+    m.add_point("P", ("l", "a", 0), on="rod")
+    m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=("l", "a", 0)))
+    m.add_joint("A", PIN, m.ground, "rod", at=(0, 0, 0))
+    return m
+
+
+def test_the_worst_case_of_a_measure_without_slope_is_at_an_end_of_its_band():
+    """y**2 of the end of a rod: slope zero in the middle of the band, 0.04 at its ends; (x - 1) y: at corners alone."""
+    bands = {"l": "± 0.1", "a": "± 0.2"}
+    found = ld.tolerance(
+        rod_end(), {"square": "y(P)**2", "product": "(x(P) - 1)*y(P)"}, bands, samples=50, progress=False
+    ).summary
+    assert found.loc["square", ["worst_low", "worst_high"]].tolist() == pytest.approx([0.0, 0.04], abs=1e-12)
+    assert found.loc["product", ["worst_low", "worst_high"]].tolist() == pytest.approx([-0.02, 0.02], abs=1e-12)
+
+
+def test_extremes_inside_of_the_bands_are_those_of_the_samples_with_a_warning():
+    """y**2 - 5 y**4 is largest at y = sqrt(0.1), 0.05, inside of the band of 0.4, at whose ends it is 0.032; x is 1."""
+    text = "y(P)**2 - 5*y(P)**4/x(P)**2"
+    with pytest.warns(ld.LoopdynWarning, match="inside of the bands"):
+        found = ld.tolerance(rod_end(), text, {"a": "± 0.4"}, samples=400, progress=False).summary
+    assert found["worst_high"].iloc[0] == pytest.approx(0.05, abs=1e-4)
+    assert found["worst_low"].iloc[0] == pytest.approx(0.0, abs=1e-12)
+
+
 def test_samples_that_do_not_close_are_reported_and_count_as_outside():
     m = four_bar()
     found = ld.study(m, {"coupler": "100 ± 60"}, {"x": "x(P) at A=130"}, samples=64, seed=1, progress=False)

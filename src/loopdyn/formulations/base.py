@@ -104,9 +104,10 @@ class FixedSolver(Solver):
 
     @abstractmethod
     def use_numbers(self, system: System) -> None:
-        """Continue with another system of the same structure and constraint equations: other masses, forces, gravity.
+        """Continue with another system of the same structure: other masses, forces, gravity, poses of joints.
 
-        It must have inertia against every motion of the tree, see :func:`loopdyn.system.variation.same_geometry`.
+        It must have inertia against every motion of the tree, see
+        :func:`loopdyn.system.variation.same_but_for_geometry`.
         """
 
     @abstractmethod

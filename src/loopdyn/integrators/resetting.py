@@ -22,11 +22,12 @@ class Resetting:
         self._saved = [(array, array.copy()) for array in changing if array.size]
 
     def reset(self, system: System) -> None:
-        """Make the stepper what it was, for a system of the same structure, natural units and event functions."""
+        """Make the stepper what it was, for a system of the same structure and event functions."""
         self.stepper.system = system
         self.stepper._own_rate, self.stepper.error = 0.0, None
         for array, saved in self._saved:
             array[...] = saved
+        self.stepper.memory.unit[...] = system.speed_units
 
     @property
     def possible(self) -> bool:

@@ -129,7 +129,6 @@ class Balance:
         self.tolerated = () if system.tolerated is None else system.tolerated.rows
         self.least = least_part(system)
         system = system.exact or system
-        self.system = system
         shared = system.kept.origin if system.kept.origin is not None else system
         shared = shared if shared.ints is system.ints else system  # structure alone decides these
         self.ints, self.floats, self.cut_of = with_cuts(system, [j.body for j in system.joints.values() if j.in_tree])
@@ -140,10 +139,25 @@ class Balance:
         order: RowOrder = shared.kept.find("rows of reactions", None, lambda: _order(system, self.cut, self.cut_of))
         self.names, self.others, self.joints = order.names, order.others, order.joints
         self.row_cut, self.rows, self.turns, self.row_joint = order.row_cut, order.rows, order.turns, order.row_joint
-        own = [system.joints[name] for name in self.names]
-        self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
-        self.varying = [(own[n], first, end) for n, first, end in order.varying]
+        self._varying = order.varying
         self._scratch: dict[int, DistributionScratch] = {}
+        self._shapes: list[tuple[float, float]] | None = None  # parameters of the joints whose directions are known
+        self._read(system)
+
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system of the same structure, whose plans are alike, as if it were made for it."""
+        if system is not self.system:
+            _, self.floats[...], _ = with_cuts(system, [j.body for j in system.joints.values() if j.in_tree])
+            self._read(system)
+
+    def _read(self, system: System) -> None:
+        """Take what depends on the numbers of a system, except for its arrays."""
+        self.system, own = system, [system.joints[name] for name in self.names]
+        shapes = [j.par for j in own]
+        if shapes != self._shapes:
+            self.direction = np.vstack([np.zeros((0, 6)), *(j.spec.row_wrenches(np.eye(3), j.par) for j in own)])
+            self._shapes = shapes
+        self.varying = [(own[n], first, end) for n, first, end in self._varying]
         self.redundant: bool | None = None  # whether rows depended on others when they were last distributed
         self.turned = np.flatnonzero(system.model.armature)  # speeds with armature
         # of the equations of balance: those of one link, so that they are of the order of one however many there are
@@ -372,11 +386,19 @@ def _moves(arm: Array) -> scipy.sparse.bsr_matrix:
 
 @contextmanager
 def balance_of(system: System) -> Iterator[Balance]:
-    """The balance of a system, kept with it; meanwhile nobody else has its work array."""
-    own = system.kept.take("balance", lambda: Balance(system))
+    """The balance of a system; meanwhile nobody else has its work array.
+
+    It is kept with the system or, if this one has been made of another by other numbers, with that one for all alike.
+    """
+    origin = system.kept.origin
+    alike = origin is not None and system.tolerated is None and system.exact is None
+    alike = alike and plans_alike(system, origin) and origin.tolerated is None and origin.exact is None
+    home = origin if alike else system
+    own = home.kept.take("balance", lambda: Balance(system))
+    own.use_numbers(system.exact or system)
     own.constants[...] = system.model.constants  # inputs of a simulation change them
     yield own
-    system.kept.give("balance", own)
+    home.kept.give("balance", own)
 
 
 def _pair_rows(torque: Array, force: Array, x: Array, body: Array, parent: Any, child: Any) -> PairRows:

@@ -6,13 +6,13 @@ import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.engine.cached import cached_property
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.quantities.wording import unknown

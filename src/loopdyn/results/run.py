@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
+from loopdyn.engine.cached import cached_property
 from loopdyn.errors import LoopdynError, RunError
 from loopdyn.files import write
 from loopdyn.loops.reactions_along import States, reactions_along
@@ -300,7 +300,7 @@ class Run(PathResult):
         return found
 
     @cached_property
-    def data(self) -> xarray.Dataset:  # type: ignore[override]  # computed once
+    def data(self) -> xarray.Dataset:  # computed once
         """Dataset of all results with labels and declared units; energies, powers and momenta are SI.
 
         ``units`` of a variable is its unit, or the name of the coordinate that has one for each label.

@@ -152,6 +152,19 @@ class Study:
         data["reason"] = data["reason"].astype(str)
         write(path, bytes(data.to_netcdf(engine="h5netcdf")))
 
+    def report(self, path: str | os.PathLike[str], limits: Limits | None = None) -> None:
+        """Write a page with the yield within limits, if any, histograms, contributions, and designs that failed.
+
+        Parameters
+        ----------
+        path : file ending in .html
+        limits : mapping, optional
+            As for :meth:`yield_`.
+        """
+        from loopdyn.output.study_report import write_study
+
+        write_study(self, _page(path), None if limits is None else self.yield_(limits))
+
     # ----------------------------------------------------------------------------------------- statistics
 
     @property
@@ -316,6 +329,12 @@ class ToleranceStudy:
     study: Study = field(repr=False)
     yields: Yield | None = None
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page, ending in .html, with yield, worst case, contributions, histograms, and samples that failed."""
+        from loopdyn.output.study_report import write_tolerance
+
+        write_tolerance(self, _page(path))
+
     def __str__(self) -> str:
         units = self.study.units
         lines = [f"{self.study.name}: tolerances, {len(self.study)} samples"]
@@ -334,6 +353,12 @@ class ToleranceStudy:
                 lines.append(f"      {part['dimension']:<16} {words}")
         lines += [str(self.yields)] if self.yields is not None else []
         return "\n".join(lines)
+
+
+def _page(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    if not str(path).endswith(".html"):
+        raise LoopdynError(f"a report is a page, not '{path}'. The name must end in .html.")
+    return path
 
 
 __all__ = ["Study", "ToleranceStudy", "Yield"]

@@ -170,15 +170,24 @@ class Evaluator:
         return _reduced(column, values, run.path.t)
 
     def _bearing_load(self, run: Run, column: Column) -> Array:
-        assert column.load is not None
-        joint, part = column.load
-        n, spec = run.joints.index(joint), run.system.joints[joint].spec
-        group = list(spec.bearing_loads[part])
+        n, group, unit = self._components[column.name]
         wrench, unique, _ = run.wrench
-        if not unique[n, group].all():
+        if not all(unique[n, k] for k in group):
             raise LoopdynError(f"'{column.text}' is statically indeterminate")
-        factor = run.system.units.factor("torque" if group[0] < 3 else "force")
-        return np.asarray(np.linalg.norm(wrench[:, n, group], axis=1) / factor)
+        return np.asarray(np.sqrt(sum(wrench[:, n, k] ** 2 for k in group)) / unit)
+
+    @cached_property
+    def _components(self) -> dict[str, tuple[int, tuple[int, ...], float]]:
+        """Joint, components of its wrench and unit of each bearing load."""
+        system, found = self.job.system, {}
+        joints = list(system.mechanism.joints)
+        for column in self.job.columns:
+            if column.load is not None:
+                joint, part = column.load
+                group = tuple(system.joints[joint].spec.bearing_loads[part])
+                unit = system.units.factor("torque" if group[0] < 3 else "force")
+                found[column.name] = joints.index(joint), group, unit
+        return found
 
     def _drive(self, system: System, found: list[float], index: int) -> tuple[int, str]:
         job = self.job

@@ -1,8 +1,8 @@
 """Runs of a rollout in one thread: one stepper for all samples, made what it was before each.
 
 A sample whose steps simply reach the end is one compiled call. Everything else (a singular pose, stiffness, an event,
-rows that are weak, outputs that fail a check, parameters that change the geometry, so that the rank must be decided
-again) is left to :func:`loopdyn.simulate`, from the start of the sample.
+rows that are weak, outputs that fail a check, parameters that change more than numbers) is left to
+:func:`loopdyn.simulate`, from the start of the sample.
 """
 
 from __future__ import annotations
@@ -29,13 +29,17 @@ from loopdyn.run.recorder import Recorder
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.rollout_samples import RolloutSamples
 from loopdyn.system.system import State, System
-from loopdyn.system.variation import same_geometry
+from loopdyn.system.variation import same_but_for_geometry, same_geometry
 from loopdyn.thresholds import AT_LIMIT, CONSISTENT
+from loopdyn.tree.functions import difference
 from loopdyn.tree.tables import check_tables
 
 Array = NDArray[np.float64]
 DRIFT: Literal["projection"] = "projection"
 STEPS = 1000  # in one compiled call, between two checks for Ctrl-C
+# Natural units between two poses by which rank is judged: rows that are independent a distance x away have pivots of
+# x squared, 1e-2, far above those that count as dependent (elimination/solver.py: 1e-5 at most).
+APART = 0.1
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Runner:
 
     def run_from(self, varied: System, system: System, state: State) -> SampleOutcome:
         """Run from a state; `system` is `varied`, that with other parameters, with the tables of the sample."""
-        same = state.tolerated is None and same_geometry(self.task.samples.system, varied)
+        same = state.tolerated is None and same_but_for_geometry(self.task.samples.system, varied)
         return (self._at_once(system, state) if same else None) or self._in_full(system, state)
 
     def _at_once(self, system: System, state: State) -> SampleOutcome | None:
@@ -146,7 +150,7 @@ def prepared(task: Task, stop: Halt) -> _Prepared | None:
     if not simple or kernels is None or kernels.refer_to is None or task.integrator.drives_steppers:
         return None
     stepper.watch(*watched.functions())
-    return _Prepared(task, stop, fixed, stepper, inside)
+    return _Prepared(task, stop, fixed, stepper, inside, watching=bool(watched.crossings))
 
 
 class _Inside:
@@ -178,9 +182,15 @@ class _Inside:
 
 
 class _Prepared:
-    """Solver, stepper and checks for all samples of one structure."""
+    """Solver, stepper and checks for all samples of one structure.
 
-    def __init__(self, task: Task, stop: Halt, fixed: FixedSolver, stepper: Stepper, inside: _Inside):
+    `watching`: event functions are called, which are those of the geometry.
+    """
+
+    def __init__(
+        self, task: Task, stop: Halt, fixed: FixedSolver, stepper: Stepper, inside: _Inside, *, watching: bool
+    ):
+        self.watching = watching
         self.task, self.stop, self.fixed, self.stepper, self.inside = task, stop, fixed, stepper, inside
         self.resetting = Resetting(stepper)
         assert stepper.compiled is not None
@@ -197,6 +207,9 @@ class _Prepared:
         """Outcome of a sample, checked; None if it has to be simulated step by step."""
         task, stepper, (start, end) = self.task, self.stepper, self.task.span
         first = State(start, np.array(state.q, float), np.array(state.v, float))
+        moved = not same_geometry(self.system, system)
+        if moved and self.watching:
+            return None
         self.fixed.use_numbers(system)
         if not (self.inside.holds(first) and self.fixed.attempt(start, first.q, first.v)):
             return None
@@ -220,6 +233,8 @@ class _Prepared:
             return SampleOutcome("interrupted", "the user stopped")
         if not (reached and self.usable) or recorder.check([Phase(system)]) or recorder.suspicious():
             return None
+        if moved and not self._regular(system, first, recorder.path()):
+            return None
         error = recorder.largest_error / recorder.scale if recorder.scale > 0.0 else 0.0
         return SampleOutcome("finished", f"reached t = {end:g} s", recorder.path(), error)
 
@@ -233,6 +248,21 @@ class _Prepared:
         gap, rate = np.abs(found.residual[0, :2] / system.row_units)
         closed = gap[system.holonomic].max(initial=0.0) <= CONSISTENT and rate.max(initial=0.0) <= CONSISTENT * fastest
         return float(found.energy[0].sum()) if closed else None
+
+    def _regular(self, system: System, first: State, path: Trajectory) -> bool:
+        """Whether as many rows are independent at poses nearby as at the first, where those of the preparation are.
+
+        The motion itself leads to such a pose; where it does not lead far, one is searched.
+        """
+        for k in (len(path) - 1, len(path) // 2):
+            apart = np.abs(difference(system, first.q, path.q[k]) / system.speed_units).max(initial=0.0)
+            if apart >= APART and self.fixed.attempt(float(path.t[k]), path.q[k], path.v[k]):
+                return True
+        try:
+            require_regular(system, decide(system, first))
+        except LoopdynError:
+            return False
+        return True
 
     def _steps(self, first: State, recorder: Recorder, breakpoints: Array) -> bool:
         """Make all steps, from breakpoint to breakpoint as `simulate` does; whether they reach the end."""

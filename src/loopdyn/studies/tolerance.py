@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +20,8 @@ from loopdyn.studies.designs import samples as drawn
 from loopdyn.studies.study import study
 
 Array = NDArray[np.float64]
+MOST_COMBINATIONS = 256  # of ends of the bands, all of which are analysed
+RESOLVED = 1e-9  # relative difference of two values of a measure that is more than the closure of loops
 TAILS = (0.00135, 0.99865)  # probabilities outside of three standard deviations of a normal distribution
 
 
@@ -41,8 +44,10 @@ def tolerance(
     """Effect of tolerances of dimensions and of clearances on measures: worst case, linear statistics, Monte Carlo.
 
     Slopes are central differences of the closed mechanism over the tolerance and half of it, extrapolated. The worst
-    case is the measure of the closed mechanism with every dimension at the end of its band that the sign of its slope
-    says. The linear deviation is the root of the sum of squares (RSS) of slope times standard deviation.
+    case is the extreme of the measure of the closed mechanism with all dimensions at the ends of their bands that the
+    signs of the slopes say, with each at its ends alone and, up to 256, with all combinations of ends. If samples are
+    beyond it, though within the bands, it is theirs, with a warning. The linear deviation is the root of the sum of
+    squares (RSS) of slope times standard deviation.
 
     Parameters
     ----------
@@ -137,6 +142,7 @@ class _Linear:
         self.measures = list(found)
         y = np.array([found[name] for name in self.measures])  # (measures, designs)
         self.nominal = {name: float(y[n, 0]) for n, name in enumerate(self.measures)}
+        self.edges = y  # (measures, designs) values with one dimension at its ends or halfway, nominal, in the middle
         plus, minus, near_plus, near_minus = (y[:, 2 + j * k : 2 + (j + 1) * k] for j in range(4))
         with np.errstate(divide="ignore", invalid="ignore"):
             coarse, fine = (plus - minus) / (2.0 * self.half), (near_plus - near_minus) / self.half
@@ -192,15 +198,20 @@ class _Linear:
             variance = sum(float(np.sum((self.slopes[n, columns] * s) ** 2)) for _, columns, _, s in self._dimensions())
             tails = np.quantile(x, TAILS)
             deviation = float(x.std(ddof=1))
+            least, most = self.widened(name, float(low[n]), float(high[n]), x)
             rows[name] = {
-                "nominal": self.nominal[name], "worst_low": low[n], "worst_high": high[n],
+                "nominal": self.nominal[name], "worst_low": least, "worst_high": most,
                 "linear_deviation": np.sqrt(variance), "mean": x.mean(), "deviation": deviation,
                 "deviation_error": deviation / np.sqrt(2.0 * (len(x) - 1)), "low": tails[0], "high": tails[1],
             }  # fmt: skip
         return pd.DataFrame.from_dict(rows, orient="index")
 
     def _corners(self) -> tuple[Array, Array]:
-        """Smallest and largest value of each measure with all dimensions at the ends of their bands."""
+        """Smallest and largest value of each measure at ends of the bands, in their middle and at the nominal values.
+
+        All dimensions are at the ends that the signs of the slopes say; every dimension alone is at its ends; where
+        dimensions are few, all combinations of ends. NaN where the ends by the slopes cannot be assembled.
+        """
         towards = []
         for n in range(len(self.measures)):
             direction = np.zeros(len(self.names))
@@ -208,12 +219,41 @@ class _Linear:
                 slope = self.slopes[n, columns]
                 size = float(np.linalg.norm(slope))
                 direction[columns] = most * slope / size if size > 0.0 else 0.0
-            towards.append(direction)
-        found = self.analysed(Designs(self.names, np.array([self.middle + s * d for d in towards for s in (-1, 1)])))
+            towards += [-direction, direction]
+        found = self.analysed(Designs(self.names, self.middle + np.array([*towards, *self._combinations()])))
         if not found.finished.all():
             warn(f"{found.name}: in the worst case it cannot be assembled: {found.failed['reason'].iloc[0]}")
-        ends = np.array([[found[name].values[2 * n + k] for k in (0, 1)] for n, name in enumerate(self.measures)])
-        return ends.min(axis=1), ends.max(axis=1)
+        y = np.array([found[name].values for name in self.measures])
+        ends = np.array([y[n, 2 * n : 2 * n + 2] for n in range(len(y))])
+        known = np.hstack([y, self.edges])
+        low, high = np.fmin.reduce(known, axis=1), np.fmax.reduce(known, axis=1)
+        lost = np.isnan(ends).any(axis=1)
+        return np.where(lost, np.nan, low), np.where(lost, np.nan, high)
+
+    def _combinations(self) -> list[Array]:
+        """Deviations of all combinations of ends, a pin along each of its axes; none if they are too many."""
+        ends = [
+            [sign * most * np.eye(len(self.names))[column] for column in columns for sign in (-1.0, 1.0)]
+            for _, columns, most, _ in self._dimensions()
+        ]
+        if np.prod([float(len(some)) for some in ends]) > MOST_COMBINATIONS:
+            return []
+        return [np.sum(chosen, axis=0) for chosen in itertools.product(*ends)]
+
+    def widened(self, name: str, low: float, high: float, x: Array) -> tuple[float, float]:
+        """Worst case of a measure, with samples that are outside of it, of which it warns.
+
+        Those of a normal distribution may be: its tails are outside of the bands.
+        """
+        beyond = RESOLVED * max(abs(low), abs(high))
+        if all(b.distribution != "normal" for b in self.bands.values()):
+            if x.min() < low - beyond or x.max() > high + beyond:
+                warn(
+                    f"tolerance: '{name}' has its extremes inside of the bands, not at their ends. The worst case is "
+                    "that of the samples; contributions by slopes mean little."
+                )
+            return min(low, float(x.min())), max(high, float(x.max()))
+        return low, high
 
 
 __all__ = ["tolerance"]

@@ -310,13 +310,25 @@ def same_geometry(system: System, other: System) -> bool:
     """
     if system is other:
         return True
+    a, b = system.model, other.model
+    return (
+        same_but_for_geometry(system, other)
+        and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("cut_frames", "base_pose"))
+        and np.array_equal(a.body[:, rec.OFFSET :], b.body[:, rec.OFFSET :])
+    )
+
+
+def same_but_for_geometry(system: System, other: System) -> bool:
+    """Whether two systems differ at most as :func:`same_geometry` allows, and in poses of their joints.
+
+    Their plans are alike, but the rank of each has to be decided by itself.
+    """
     a, b, m = system.model, other.model, system.mechanism
-    places = ["cut_frames", "base_pose", "factor", "reader_angle"]
+    places = ["factor", "reader_angle"]
     places += ["constants"] if m.constraints or m.drivers or m.base else []  # else they are those of forces
     return (
         system.ints is other.ints
         and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in places)
-        and np.array_equal(a.body[:, rec.OFFSET :], b.body[:, rec.OFFSET :])
         and (system.limits, system.at_limit, system.unsupported) == (other.limits, other.at_limit, other.unsupported)
         and all(_same_range(x, y) for x, y in zip(system.tables, other.tables, strict=True))
         and not any_singular(list(zip(b.body[:, rec.MASS], other.mass_centres, other.inertias))[system.n_bases :])

@@ -10,7 +10,15 @@ import typer
 
 from loopdyn.app.cli.answers import INTERRUPTED, exit_on_error, print_json, print_lines, print_text
 from loopdyn.app.cli.models import load_mechanism
-from loopdyn.app.cli.options import AsJson, ModelFile, Parameters, assignments, check_names, write_files
+from loopdyn.app.cli.options import (
+    AsJson,
+    ModelFile,
+    Parameters,
+    assignments,
+    check_names,
+    draw_into_files,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from loopdyn.results.study import Study
@@ -38,6 +46,9 @@ Cluster = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option("--workers", help="Number of threads or processes.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write a row per design to this file.")]
+Html = Annotated[
+    Path | None, typer.Option("--html", help="Write a page with yield, histograms and contributions to this file.")
+]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write all results to this .nc file.")]
 Time = Annotated[float | None, typer.Option("-t", "--time", metavar="SECONDS", help="Duration of a run in s.")]
 Drive = Annotated[str | None, typer.Option("--drive", metavar="LABEL=FROM:TO[:N]", help="Drive an input over a range.")]
@@ -64,6 +75,7 @@ def study(
     workers: Workers = None,
     csv: Csv = None,
     output: Output = None,
+    html: Html = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print number, time and size, and stop.")] = False,
     changed: Parameters = None,
     as_json: AsJson = False,
@@ -79,7 +91,7 @@ def study(
     """
     from loopdyn.studies.study import study as analyse
 
-    check_names(csv=(csv, ()), output=(output, (".nc", ".h5")))
+    check_names(csv=(csv, ()), output=(output, (".nc", ".h5")), html=(html, (".html",)))
     designs = _designs(vary, table)
     over, limits = _over(time, drive, equilibrium), _limits(limit)
     with exit_on_error(f"loopdyn study {file}", "the model or the options"):
@@ -91,7 +103,9 @@ def study(
             return
         found = analyse(mechanism, designs, _measures(measure), progress=not as_json, **options)
         reached = None if limits is None else found.yield_(limits)
-        written = write_files((csv, found.to_csv), (output, found.save))
+        if html is not None:
+            draw_into_files()
+        written = write_files((csv, found.to_csv), (output, found.save), (html, lambda x: found.report(x, limits)))
     if as_json:
         data = {"name": found.name, "units": found.units, "stopped": found.stopped, "written": written}
         rows = found.table().to_dict(orient="records")
@@ -122,6 +136,7 @@ def tolerance(
     cluster: Cluster = None,
     workers: Workers = None,
     csv: Csv = None,
+    html: Html = None,
     changed: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
@@ -135,7 +150,7 @@ def tolerance(
     """
     from loopdyn.studies.tolerance import tolerance as analyse
 
-    check_names(csv=(csv, ()))
+    check_names(csv=(csv, ()), html=(html, (".html",)))
     given: dict[str, Any] | None = dict(assignments("--vary", vary)) or None
     pins = {joint: _number("--clearance", text) for joint, text in assignments("--clearance", clearance).items()}
     over, limits = _over(None, drive, False), _limits(limit)
@@ -143,7 +158,9 @@ def tolerance(
         options: dict[str, Any] = {"samples": samples, "seed": seed, "store": store, "over": over, "workers": workers}
         options |= {"clearance": pins or None, "limits": limits, "executor": _executor(processes, cluster)}
         found = analyse(load_mechanism(file, changed), _measures(measure), given, progress=not as_json, **options)
-        written = write_files((csv, found.study.to_csv))
+        if html is not None:
+            draw_into_files()
+        written = write_files((csv, found.study.to_csv), (html, found.report))
     if as_json:
         tables = {"summary": found.summary.to_dict(orient="index")}
         contributions = found.contributions.reset_index().to_dict(orient="records")

@@ -50,6 +50,13 @@ class AutoSolver(GraphSolver):
             if before is not None:
                 self._indicator[:] = before.indicator
 
+    def use_numbers(self, system: System) -> None:
+        """Continue with another system of the same structure, and its natural units."""
+        super().use_numbers(system)
+        if self._monitor is not None:
+            m = self._monitor
+            m.unit[...], m.row_unit[...] = system.speed_units[: len(m.unit)], system.row_units[: len(m.row_unit)]
+
     @property
     def _indicator(self) -> Array:
         assert self._monitor is not None
