@@ -213,10 +213,12 @@ class Run(PathResult):
         """Automatic decisions of the run, in one line; empty if none."""
         auto = str(self.settings.get("formulation", "")).startswith("Auto")
         choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
-        through = sum(p.unbounded for p in self.passages)
+        piles = sum(p.contacts is not None for p in self.passages)
+        through = sum(p.unbounded for p in self.passages) - piles
         missed = sum(not (p.through or p.unbounded) for p in self.passages)
-        beside = len(self.passages) - through - missed
+        beside = len(self.passages) - through - missed - piles
         counted = {
+            "contacts by momentum steps, of first order": piles,
             "singular passages by momentum steps": through,
             "near misses of singular poses by small steps": missed,
             "nearly singular poses by momentum steps": beside,

@@ -115,4 +115,5 @@ class RunContext:
 
         own = [w for w in watch.crossings if not w.contact]
         watch.crossings = own + self.contacts.watched(phase, solver, state)
+        watch.gaps = self.contacts.open_gaps(phase)
         self.stepper.watch(*(watch.functions() if watch.compiled else ([], [])))
