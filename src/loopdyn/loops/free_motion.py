@@ -101,7 +101,7 @@ class _Dense(FreeMotion):
         self.N, self.inertia, self._units = N, inertia, D
         moved = N.T @ now.M @ state.v
         self.twice_kinetic = float(moved @ np.linalg.solve(inertia, moved))
-        self.pushed = float(np.sqrt(max(self.a @ now.M @ self.a, 0.0)))
+        self.pushed = float(np.sqrt(max(float(self.a @ now.M @ self.a), 0.0)))
 
     def respond(self, rows: Array) -> Array:
         found: Array = self.N @ np.linalg.solve(self.inertia, (rows @ self.N).T)
