@@ -33,7 +33,8 @@ from loopdyn.loops.complementarity import solve_lcp
 from loopdyn.loops.one_sided import ContactState, gaps
 from loopdyn.system.sides import sides_of
 from loopdyn.system.system import State
-from loopdyn.tree.functions import difference, increment
+from loopdyn.tree.functions import difference, energy, increment
+from loopdyn.tree.power import GIVEN, N_OTHERS
 
 if TYPE_CHECKING:
     from loopdyn.integrators.stepper import Stepper
@@ -75,16 +76,18 @@ class ContactSteps(SteppingDriver):
         closed = np.flatnonzero(gaps(self.base, middle)[0] <= 0.0).tolist()
         lost, impulse = 0.0, np.zeros(len(self.sides))
         if closed:
-            v, impulse, lost = self._struck(start, end, closed)
+            v, impulse, lost, given = self._struck(start, end, closed)
             q = increment(system, end.q, 0.5 * h * (v - end.v))
             q, v = self.solver.closed(t + h, q, v)
             y[:nv], y[nv : 2 * nv] = difference(system, start.q, q), v
             y[2 * nv :] = m.y[2 * nv :] + 0.5 * h * (m.k[0, 2 * nv :] + self._powers(t + h, q, v))
+            if m.count[memory.MOVED]:
+                y[GIVEN - N_OTHERS] += given
         self.inside.append((t + h, lost, impulse))
         return y
 
-    def _struck(self, start: State, end: State, closed: list[int]) -> tuple[Array, Array, float]:
-        """Speeds after the impulses of closed sides, the impulses, and the energy that they take."""
+    def _struck(self, start: State, end: State, closed: list[int]) -> tuple[Array, Array, float, float]:
+        """Speeds after the impulses of closed sides, the impulses, the energy that they take, and work of drivers."""
         before = gaps(self.base, start)[1]
         at = ContactState(self.base, self.stepper.system, self.sides, end, closed)
         at.check_held(closed)
@@ -95,7 +98,9 @@ class ContactSteps(SteppingDriver):
             Z, lost = self._impulses(at, found, np.full(len(e), e.min()), before[found])
         impulse = np.zeros(len(self.sides))
         impulse[found] = Z
-        return at.moved(impulse), impulse, lost
+        v = at.moved(impulse)
+        kinetic = [float(energy(self.base, State(end.t, end.q, x)).kinetic) for x in (end.v, v)]
+        return v, impulse, lost, kinetic[1] - kinetic[0] - at.work(impulse)
 
     def _impulses(self, at: ContactState, found: list[int], e: Array, before: Array) -> tuple[Array, float]:
         """Impulses of sides, and the energy that they take."""

@@ -7,11 +7,12 @@ For the closed gaps g >= 0 of a mechanism, with N a basis of the motions that th
 where b are the accelerations of the gaps without contact. Gauss's principle under g'' >= 0 is the complementarity
 problem g'' >= 0, z >= 0, g'' z = 0: its solution is unique in g'' if N^T M N is positive definite, and in the forces z
 of independent rows. Impacts are the same problem in impulses (Moreau): speeds of approaching gaps are reversed by
-Newton's law, by one coefficient of restitution e,
+Newton's law, by their coefficients of restitution e,
 
     r+ = r- + A Z,    Z >= 0,    r+ + e r- >= 0,    Z (r+ + e r-) = 0.
 
-The change of kinetic energy is -(1 - e)/(1 + e) Z A Z/2, never positive. Rows are scaled so that the diagonal of A is
+The work of the impulses is the sum of (1 - e) Z r-/2, which is never positive, whatever the coefficients are: gaps that
+open already take no part, so that no r- is positive. Rows are scaled so that the diagonal of A is
 one: forces and accelerations then have one unit, which a single threshold compares.
 """
 
@@ -106,11 +107,15 @@ class Pressing:
 
 @dataclass(frozen=True)
 class Struck:
-    """Result of an impact: speeds after it, the impulses (N s or N m s) of all sides, and those that approached."""
+    """Result of an impact: speeds after it, the impulses (N s or N m s) of all sides, and those that approached.
+
+    `work` is that of the impulses, J, never positive.
+    """
 
     v: Array
     impulse: Array
     hit: tuple[int, ...]
+    work: float
 
 
 class ContactState:
@@ -170,6 +175,11 @@ class ContactState:
         """Speeds after impulses of the closed sides."""
         found: Array = self.state.v + self.response @ impulse[self.closed]
         return found
+
+    def work(self, impulse: Array) -> float:
+        """Work of impulses of the closed sides, J."""
+        Z = impulse[self.closed]
+        return float(Z @ (self.rate[self.closed] + 0.5 * self._A @ Z))
 
     @property
     def slow(self) -> Array:
@@ -249,25 +259,17 @@ class ContactState:
         return self.moved(impulse), impulse
 
     def simultaneous(self, closed: Sequence[int]) -> Struck:
-        """Impact of all closed sides at once, by one coefficient of restitution."""
+        """Impact of all closed sides at once, each by its coefficient of restitution."""
         slow = self.slow
         hit = [k for k in closed if self.rate[k] < -slow[k]]
         self.check_held(hit)
         taking = [k for k in closed if self.rate[k] <= slow[k] and not self.held[k]]
-        e = self.sides[hit[0]].restitution
+        e = np.array([float(self.sides[k].restitution) for k in taking])
         A, d = self.scaled(taking)
         r = np.where(np.abs(self.rate[taking]) <= slow[taking], 0.0, self.rate[taking])
-        z = solve_lcp(A, (1.0 + float(e)) * r * d)
+        z = solve_lcp(A, (1.0 + e) * r * d)
         if z is None:
             raise LoopdynError(f"no impulses keep {self._names(taking)} from closing. Check whether these stops agree.")
-        pushing = [k for n, k in enumerate(taking) if z[n] > 0.0 and k in hit]
-        if len({float(self.sides[k].restitution) for k in pushing}) > 1 or any(
-            self.sides[k].restitution != e for k in pushing
-        ):
-            raise LoopdynError(
-                f"{self._names(pushing)} are hit at the same time with different restitution, for which Newton's law "
-                'could gain energy. Give them one restitution, or choose impact="sequential" in the mechanism.'
-            )
         impulse = np.zeros(len(self.sides))
         impulse[taking] = z * d
         return self._struck(impulse, hit)
@@ -293,11 +295,10 @@ class ContactState:
 
     def _struck(self, impulse: Array, hit: Indices) -> Struck:
         """Result of impulses; raises if the contacts gained energy."""
-        Z = impulse[self.closed]
-        work = float(Z @ (self.rate[self.closed] + 0.5 * self._A @ Z))
+        work, Z = self.work(impulse), impulse[self.closed]
         if work > GAIN * max(self.twice_kinetic, float(Z @ self._A @ Z)):
             raise LoopdynError(f"the impact of {self._names(hit)} would gain {work:.3g} J. Check their restitution.")
-        return Struck(self.moved(impulse), impulse, tuple(hit))
+        return Struck(self.moved(impulse), impulse, tuple(hit), work)
 
     def _names(self, which: Sequence[int]) -> str:
         return ", ".join(f"'{self.sides[k].name}'" for k in which)

@@ -34,6 +34,7 @@ from loopdyn.run.recorder import Journal, Recorder
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
+from loopdyn.tree.functions import energy
 
 Array = NDArray[np.float64]
 
@@ -71,6 +72,7 @@ class Reaction:
     after: State
     phase: Phase
     new_phase: bool
+    given: float  # J, work of drivers and moving bases in impacts
     notes: list[Note] = field(default_factory=list)
 
 
@@ -151,6 +153,11 @@ class Contacts:
             if abs(gap[k]) <= AT_LIMIT:
                 watched.hold(state.t, TINY)
 
+    @property
+    def solvers(self) -> list[Solver]:
+        """The solver that tells the forces of closed sides, if there are any: inputs must reach it."""
+        return [] if self._forces is None else [self._forces.solve]
+
     def open_gaps(self, phase: Phase) -> GapRows | None:
         """Gaps of the sides that are watched, for compiled steps."""
         which = [k for k, _ in self._open]
@@ -166,7 +173,9 @@ class Contacts:
 
     def _at(self, phase: Phase, state: State, closed: Sequence[int]) -> ContactState:
         """Everything about the gaps at a state of a phase, of which some are closed."""
-        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt()).system
+        adapt = self.adapt()
+        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), adapt).system
+        adapt(free)  # the inputs of a simulation are in the system of the present phase alone
         return ContactState(self.base, free, self.sides, state, closed)
 
     # ------------------------------------------------------------------------------------------- reactions
@@ -190,7 +199,11 @@ class Contacts:
         if deep:
             raise self._unnoticed(deep[0], gap[deep[0]])
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
-        return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
+        return beyond or self.pulls(state)
+
+    def pulls(self, state: State) -> bool:
+        """Whether the force of a closed side would have to pull at a state."""
+        return self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0
 
     def check_outputs(self, recorder: Recorder) -> None:
         """Raise if a new output of several compiled steps is beyond a stop; outputs from there on are removed.
@@ -233,7 +246,7 @@ class Contacts:
         pulled = [] if f is None else at.pulled(f.closed, 0.5 * f.pull)
         after, struck = self._impacts(at, closed)
         at = after
-        slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached)]
+        slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached and _falls_back(at, k))]
         pressing = at.pressing(slow, pulled if not struck else ())
         at, settled = self._settled(at, pressing)
         following = self._phase_of(phase, at, pressing)
@@ -242,7 +255,9 @@ class Contacts:
             return None
         notes = self._impact_notes(phase, state, at.state, struck) if struck else []
         notes += self._changes_of(phase, following, after, pressing)
-        return Reaction(at.state, following, names[0] != names[1], notes)
+        given = sum(x.work for x in struck)
+        given = energy(self.base, after.state).kinetic - energy(self.base, state).kinetic - given if struck else 0.0
+        return Reaction(at.state, following, names[0] != names[1], given, notes)
 
     def _count(self, state: State, closed: int) -> None:
         """Raise if contacts change again and again at one time, or if many of them keep changing."""
@@ -320,6 +335,12 @@ class Contacts:
         """Time, s, of the rebounds that are left out where a side comes to rest: a geometric series of flights."""
         e, w, b = float(self.sides[k].restitution), float(at.rate[k]), float(at.b[k])
         return 2.0 * w / (-b * (1.0 - e)) if 0.0 < w <= at.slow[k] and b < 0.0 and e < 1.0 else 0.0
+
+
+def _falls_back(at: ContactState, k: int) -> bool:
+    """Whether a gap rises by no more than it may be below zero: it does not open before it closes again."""
+    w, b = float(at.rate[k]), float(at.b[k])
+    return w * w <= -2.0 * AT_LIMIT * float(at.unit[k]) * b
 
 
 class _Forces:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again
 from loopdyn.engine.status import FINE, TURNED
@@ -41,6 +42,8 @@ from loopdyn.run.progress import Progress
 from loopdyn.run.restart import Checkpoint
 from loopdyn.run.singular_passage import SingularPoses, moving_energy
 from loopdyn.system.system import State, System
+
+Array = NDArray[np.float64]
 
 WORTH = 100  # remaining steps, at their current size, from which switching to the stiff integrator pays
 PATIENCE = 10  # times a solver may request to be prepared again without a step in between
@@ -68,6 +71,7 @@ class RunDriver:
         self.asked = 0  # times the solver has requested to be prepared again, without a step in between
         self.seconds = 0.0  # computing time of the last steps
         self.complete = True  # no step was left unfinished: the run can be resumed from here
+        self.works: Array | None = None  # at the start, of drivers in impacts
         self.pile: ContactStepping | None = None  # sums over momentum steps with contacts
         context.stepper.allow(first.t, context.end)
         context.recorder.reference = moving_energy(context.system, first)
@@ -112,7 +116,8 @@ class RunDriver:
         context.watch_contacts(context.journal.phase, first)
         reaction = context.contacts.react(context.journal.phase, first)
         if reaction is not None:
-            self.first = self.events.change_contacts(reaction, first, np.zeros(context.stepper.sources))
+            self.works = np.zeros(context.stepper.sources)
+            self.first = self.events.change_contacts(reaction, first, self.works)
 
     def _start(self) -> None:
         end = self.context.next_stop(self.first.t)
@@ -120,7 +125,7 @@ class RunDriver:
         if self.singular and self.poses.begin(self.first):
             return
         try:
-            self.context.stepper.start(self.first, end)
+            self.context.stepper.start(self.first, end, self.works)
         except SingularityError:
             if not self.poses.begin(self.first):
                 raise

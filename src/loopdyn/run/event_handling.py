@@ -18,6 +18,7 @@ from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
+from loopdyn.tree.power import GIVEN, N_OTHERS
 from loopdyn.tree.residuals import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
@@ -112,12 +113,18 @@ class EventHandler:
             raise
 
     def change_contacts(self, reaction: Reaction, state: State, works: Array) -> State:
-        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after."""
+        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after.
+
+        What drivers and moving bases do in impacts is added to `works`.
+        """
         context = self.context
         phase = reaction.phase
         if reaction.new_phase:
             phase = compiled(context.system, replace(phase, first=context.recorder.written), context.with_inputs)
         loss = moving_energy(context.journal.phase.system, state) - moving_energy(phase.system, reaction.after)
+        if context.settings["moved"]:
+            works[GIVEN - N_OTHERS] += reaction.given
+            loss += reaction.given
         book(context.journal, reaction.notes, state, reaction.after, loss)
         context.recorder.lose(loss)
         if reaction.new_phase:

@@ -284,6 +284,8 @@ class Simulation:
             driver.poses.begin(state, works, ongoing.largest)
         elif context.stepper.stepping is not None:
             context.stepper.start(state, context.next_stop(self._t), works)
+        elif change == JUMPED and context.contacts.pulls(state):
+            driver.events.start_anew(state, works, state)
         elif change == JUMPED or self._fixed:
             context.stepper.law_jumped()
 
@@ -396,7 +398,8 @@ class Simulation:
         if not self._inputs.names:
             return []
         context, ongoing = self._driver.context, self._driver.poses.ongoing
-        solvers = [context.stepper.solver] if ongoing is None else [context.stepper.solver, ongoing.regular.solver]
+        solvers = [context.stepper.solver, *([] if ongoing is None else [ongoing.regular.solver])]
+        solvers += context.contacts.solvers
         system = context.journal.phase.system
         found = {id(s.floats): (s, s.ints, s.floats) for s in self._systems(system)}
         for solver in solvers:
@@ -490,6 +493,7 @@ class _Before:
         context.stepper, context.passed, context.end = self.stepper, self.passed, self.end
         context.journal.shorten(self.journal)
         context.watch.system = context.journal.phase.system
+        self.stepper.restore(self.saved)
+        context.watch_contacts(context.journal.phase, self.stepper.state())
         context.watch.restore(self.watched)
         context.recorder.restore_sums(self.recorder)
-        self.stepper.restore(self.saved)
