@@ -84,7 +84,7 @@ def no_events(nq: int, nv: int) -> tuple[EventFunctions, Any, Any]:
 
 @inline(always=True)
 def unowned_events(e):
-    """Arrays as bare addresses, without reference counting, but for those that go to a function by its address."""
+    """Arrays as bare addresses, without reference counting, except those handed to a function by its address."""
     return EventFunctions(
         e.q,
         e.v,

@@ -77,7 +77,7 @@ def rows_of(gaps: GapRows) -> Any:
 
 @inline(always=True)
 def unowned_gaps(g):
-    """Arrays as bare addresses, without reference counting, but for those that go to a function by its address."""
+    """Arrays as bare addresses, without reference counting, except those handed to a function by its address."""
     return GapRows(
         g.ints,
         g.floats,

@@ -72,7 +72,7 @@ class FreeMotion:
         raise NotImplementedError
 
     def movable(self, rows: Array) -> NDArray[np.bool_]:
-        """Which rows are not held by the constraints alone; after :meth:`respond`."""
+        """Flags of the rows that the constraints alone do not hold."""
         raise NotImplementedError
 
 

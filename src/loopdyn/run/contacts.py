@@ -19,10 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.reconnect import impulses_between
-from loopdyn.constraints.coupler import Coupler
-from loopdyn.constraints.distance import Distance
-from loopdyn.constraints.driver import Driver
-from loopdyn.constraints.point_on_plane import PointOnPlane
 from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
@@ -42,7 +38,6 @@ IMPACTS = 100  # most impacts of all closed sides one after another at one time
 CHANGES = 100  # most changes of the closed sides at one time
 MANY, CROWDED = 20, 50  # sides closed at once that are many; most changes with so many of them in a run
 UNNOTICED = 1e-6  # natural units by which a gap may close before a run that did not notice it ends
-SMOOTH = (Coupler, Distance, Driver, PointOnPlane)  # rows that are as smooth as the motion
 IMPLIED = 1e-8  # natural units by which the gap of an implied side may close before contacts are decided again
 
 
@@ -97,7 +92,7 @@ class Contacts:
             rows = [closed.constraint_rows.index(s.name) for s in self.sides]
             self._unit, self._dimensions = closed.row_units[rows], [closed.row_dimensions[k] for k in rows]
             self._sign = np.array([s.sign for s in self.sides], float)
-            corners = [not isinstance(s.row, SMOOTH) for s in self.sides]
+            corners = [s.corners for s in self.sides]
             self._gaps = gap_rows(closed, np.array(rows), self._sign / self._unit, corners)
             self._rows = rows_of(self._gaps)
         self._forces: _Forces | None = None
