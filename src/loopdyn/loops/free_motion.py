@@ -38,6 +38,7 @@ from loopdyn.system.system import State, System
 from loopdyn.tree.functions import add_user_forces, energy, open_tree_forward_dynamics, require_rows, terms
 from loopdyn.tree.jacobian import add_power, freedom_of_cut, residuals
 from loopdyn.tree.massless_motions import motions_without_inertia
+from loopdyn.tree.user_rows import user_rows
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -191,13 +192,18 @@ def add_rows(ints, floats, work, chosen, J):
                         add_power(model, data, model.cut[cut, C_PARENT], x, neg(torque), neg(force), J[m])
 
 
-def rows_at(system: System, state: State, chosen: Ints) -> tuple[Array, Array, Array, Array, Array]:
-    """Residuals and rates of all rows of a system at a state; of chosen ones, Jacobian, right side and phi_t."""
+def rows_at(system: System, state: State, chosen: Ints) -> tuple[Array, Array, Array, Array]:
+    """Residuals and rates of all rows of a system at a state; of chosen ones, Jacobian and right side."""
     work = system.work()
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
     rate, J = np.zeros(system.nc), np.zeros((len(chosen), system.nv))
+    user = user_rows(system)(state.t, state.q, state.v)
+    user.write(w, np.empty(user.J.shape), rate)
     residuals(system.ints, system.floats, work, rate)
     require_rows(system, w, rate[:, None], state.t)
     add_rows(system.ints, system.floats, work, chosen, J)
-    return w.phi.copy(), rate, J, w.gamma[chosen], rate[chosen] - J @ state.v
+    first = system.nc - len(user.phi)
+    own = np.flatnonzero(chosen >= first)
+    J[own] = user.J[chosen[own] - first]
+    return w.phi.copy(), rate, J, w.gamma[chosen]

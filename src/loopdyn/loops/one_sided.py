@@ -143,7 +143,7 @@ class ContactState:
         all_, sign = all_closed(base), np.array([s.sign for s in sides], float)
         rows = np.array([all_.constraint_rows.index(s.name) for s in sides], np.int64)
         self.unit = all_.row_units[rows]
-        phi, rate, J, gamma, _ = rows_at(all_, state, rows[self.closed])
+        phi, rate, J, gamma = rows_at(all_, state, rows[self.closed])
         self.gap, self.rate = sign * phi[rows], sign * rate[rows]
         own = sign[self.closed]
         self._respond(own[:, None] * J, own * gamma)

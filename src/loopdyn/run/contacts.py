@@ -95,6 +95,7 @@ class Contacts:
             corners = [s.corners for s in self.sides]
             self._gaps = gap_rows(closed, np.array(rows), self._sign / self._unit, corners)
             self._rows = rows_of(self._gaps)
+            self._compiled = np.array(rows) < closed.nc - int(closed.model.n_user)  # rows of users are in Python
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
         self._changed_at, self._changes = np.nan, 0
@@ -115,9 +116,10 @@ class Contacts:
         """Gaps of all sides and their rates, natural units."""
         gap, rate = np.zeros((2, len(self.sides)))
         measure(self._gaps, self._rows, state.t, state.q, state.v, gap, rate)
-        if not (np.isfinite(gap) & np.isfinite(rate)).all():
-            gaps(self.base, state)  # raises, and names the row
-        return gap, rate
+        if self._compiled.all() and (np.isfinite(gap) & np.isfinite(rate)).all():
+            return gap, rate
+        gap, rate = gaps(self.base, state)  # raises, and names the row, where it is not defined
+        return gap / self._unit, rate / self._unit
 
     def watched(self, phase: Phase, solver: Callable[[], Solver], state: State) -> list[Watched]:
         """Event functions in a phase that begins at a state: open gaps, and the smallest force of closed sides."""
@@ -127,7 +129,7 @@ class Contacts:
             if k in closed:
                 continue
             given = Crossing(partial(self._value, k, self._margin(phase, side)), f"{side.name} closes", direction=-1)
-            self._open.append((k, Watched(given, kind="contact", contact=True, gap=True)))
+            self._open.append((k, Watched(given, kind="contact", contact=True, gap=bool(self._compiled[k]))))
         found = [w for _, w in self._open]
         self.hold(state)
         if closed:
@@ -155,7 +157,7 @@ class Contacts:
 
     def open_gaps(self, phase: Phase) -> GapRows | None:
         """Gaps of the sides that are watched, for compiled steps."""
-        which = [k for k, _ in self._open]
+        which = [k for k, watched in self._open if watched.gap]
         margin = [self._margin(phase, self.sides[k]) for k in which]
         return some(self._gaps, np.array(which), np.array(margin)) if which else None
 
