@@ -110,6 +110,43 @@ def test_moreau_steps_are_those_of_momentum():
         stepped(system, system.state(q={"z": -0.1}), 1.0, 1e-3)
 
 
+@pytest.mark.jit_off
+def test_events_of_users_in_momentum_steps():
+    """A kick of 1 m/s; an end on the way up; a lock is refused in words."""
+    system = ball(0.8)
+    start = system.state(q={"z": 1.0})
+    kick = ld.events.At(0.2, "kick", action=lambda s: ld.State(s.t, s.q, s.v + 1.0))
+    run = stepped(system, start, 0.4, 1e-3, events=[kick])
+    assert run.path.q[-1, 0] == pytest.approx(1.0 - G * 0.4**2 / 2 + 0.2, rel=1e-9)
+    rises = ld.events.Crossing("z - 0.5", "half", direction=1, stop=True, coordinates={"z": "z"})
+    run = stepped(system, start, 3.0, 1e-3, events=[rises])
+    assert run.status == "stopped"
+    assert run.path.q[-1, 0] == pytest.approx(0.5, abs=1e-9)
+    assert run.energy_error < 1e-10
+    lock = ld.events.At(0.2, "brake", action=ld.events.Lock("z"))
+    options = {"formulation": "momentum", "integrator": Moreau(step=1e-3), "progress": False}
+    run = ld.simulate(system, start, (0, 1), events=[lock], **options)
+    assert run.status == "failed"
+    assert "constraints cannot change while contacts act in momentum steps" in run.message
+
+
+def test_a_driven_table_in_momentum_steps():
+    """The driver's work in impacts is booked: balance and motion, beside the run by events, of first order."""
+    m = ld.Mechanism("shaken", gravity=DOWN)
+    m.add_body("table", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_body("mass", ld.Inertia.sphere(mass=3.0, radius=0.1))
+    m.add_joint("T", ld.Prismatic(axis=Z), "ground", "table", at=(0, 0, 0))
+    m.add_joint("M", ld.Prismatic(axis=Z), "table", "mass", at=(0, 0, 0))
+    m.add_driver("shake", "T", "0.05*sin(20*t)")
+    m.add_contact("top", Stop(joint="M", lower=0.0, restitution=0.7))
+    system = m.compile()
+    start = ld.assemble(system, q={"M": 0.1})
+    exact = ld.simulate(system, start, (0, 0.5), progress=False)
+    run = stepped(system, start, 0.5, 1e-4)
+    assert run["M"].values[-1] == pytest.approx(exact["M"].values[-1], abs=10 * 1e-4)  # some 2 m/s, five impacts
+    assert run.energy_error < 20 * 1e-4
+
+
 def grains(count: int) -> ld.System:
     """Points of 1 kg on slides of their own, above a floor: so many contacts at the same time."""
     m = ld.Mechanism("grains", gravity=DOWN)

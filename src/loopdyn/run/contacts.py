@@ -269,6 +269,7 @@ class Contacts:
     def _impacts(self, at: ContactState, closed: list[int]) -> tuple[ContactState, list[Struck]]:
         """Impacts of closed sides until no gap closes, and the state after them."""
         found: list[Struck] = []
+        before = at.state
         for _ in range(IMPACTS):
             if not any(at.rate[k] < -at.slow[k] for k in closed):
                 return at, found
@@ -276,7 +277,7 @@ class Contacts:
             struck = at.sequential(closed) if sequential else at.simultaneous(closed)
             found.append(struck)
             at = at.with_speeds(struck.v)
-        raise Unsettled(f"more than {IMPACTS} impacts at t = {at.state.t:.9g} s do not separate the parts", at.state)
+        raise Unsettled(f"more than {IMPACTS} impacts at t = {before.t:.9g} s do not separate the parts", before)
 
     @staticmethod
     def _settled(at: ContactState, pressing: Pressing) -> tuple[ContactState, Array]:

@@ -442,7 +442,8 @@ class Simulation:
         """
         if self._driver.in_passage:
             raise LoopdynError(
-                f"in a singular passage, at t = {self._t:g} s, there is no copy. Make it before or after."
+                f"in a singular passage, or while contacts act in momentum steps, at t = {self._t:g} s, there is no "
+                "copy. Make it before or after."
             )
         self._check()
         other = object.__new__(Simulation)
