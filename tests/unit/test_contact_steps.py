@@ -46,7 +46,7 @@ def test_the_error_is_of_first_order():
     """Speed after the fourth impact, and heights, of a ball with e = 0.8: errors over the step stay bounded."""
     system, fall = ball(0.8), np.sqrt(2 / G)
     tops = fall * np.array([1 + 0.8, 1 + 1.6 + 0.64])  # of the first two rebounds
-    for step in (1e-2, 1e-3, 1e-4):
+    for step in (1e-2, 1e-3):
         run = stepped(system, system.state(q={"z": 1.0}), 2.0, step, t_eval=[0.0, *tops, 2.0])
         # heights change by g t dt for a time that is wrong by a step; two impacts
         np.testing.assert_allclose(run.path.q[1:3, 0], [0.8**2, 0.8**4], atol=3.0 * np.sqrt(2 * G) * step)

@@ -116,6 +116,61 @@ def test_units_of_the_model_hold_for_bounds_and_results():
     assert run["floor.impulse"].units == "N*s"
 
 
+@pytest.mark.jit_off
+@pytest.mark.parametrize("beyond", [-1e-9, 0.0, 1e-9, 1e-3])
+def test_a_part_that_just_reaches_a_stop(beyond):
+    """Thrown up to a stop 1 m above, with a speed that is too large by `beyond`: grazing is no event, or a weak one."""
+    m = ball(0.5).mechanism
+    m.contacts["floor"] = Stop(joint="z", upper=1.0, restitution=0.5)
+    system, speed = m.compile(), np.sqrt(2 * G) + beyond
+    run = ld.simulate(system, system.state(v={"z": speed}), (0, 0.9), progress=False)
+    assert run.status == "finished"
+    assert not times(run, "contact")
+    hits = [e for e in run.events if e.kind == "impact"]
+    assert len(hits) == (beyond > 0.0)
+    arrives = np.sqrt(max(speed**2 - 2 * G, 0.0))  # energy
+    for hit in hits:
+        # the square root of rounding
+        assert hit.state.v[0] == pytest.approx(arrives, abs=1e-7)
+        assert hit.t == pytest.approx((speed - arrives) / G, abs=1e-8)
+    assert run.path.q.max() <= 1.0 + 1e-9
+    assert run.energy_error < 1e-12
+
+
+@pytest.mark.jit_off
+def test_both_bounds_of_a_stop():
+    """Without gravity between 0 and 1 m from 0.5 m at 1 m/s, e = 1: hits at 0.5, 1.5 and 2.5 s."""
+    m = ball(1.0).mechanism
+    m.gravity = (0, 0, 0)
+    m.contacts["floor"] = Stop(joint="z", lower=0.0, upper=1.0, restitution=1.0)
+    system = m.compile()
+    run = ld.simulate(system, system.state(q={"z": 0.5}, v={"z": 1.0}), (0, 3.2), progress=False)
+    assert [e.name for e in run.events] == [f"floor {side}: impact" for side in ("upper", "lower", "upper")]
+    np.testing.assert_allclose(times(run, "impact"), [0.5, 1.5, 2.5], rtol=1e-13)
+    assert run["z"].values[-1] == pytest.approx(0.3, abs=1e-13)  # three times, each to some 1e-15 s relative
+    assert run["floor.impulse"].values[-1] == pytest.approx(3 * 2.0 * 2.0)
+
+
+@pytest.mark.jit_off
+def test_an_output_at_the_time_of_an_impact_is_the_state_before_it():
+    end = np.sqrt(2 / G)
+    run = drop(ball(0.0), 1.0, t_eval=[0.0, end, 1.0])
+    np.testing.assert_allclose(run.path.q[:, 0], [1.0, 0.0, 0.0], atol=1e-15)
+    np.testing.assert_allclose(run.path.v[:, 0], [0.0, -np.sqrt(2 * G), 0.0], rtol=1e-12)
+    np.testing.assert_allclose(run["floor.force"].values, [0.0, 0.0, 2.0 * G], rtol=1e-12)
+
+
+@pytest.mark.jit_off
+def test_a_start_on_a_stop_with_a_force_that_lifts():
+    """30 N against 2 kg from the floor on: no contact, z = (15 - g) t^2/2."""
+    m = ball(0.0).mechanism
+    m.add_motor("lift", "z", force=30.0)
+    system = m.compile()
+    run = ld.simulate(system, system.state(), (0, 0.5), progress=False)
+    assert not run.events
+    assert run["z"].values[-1] == pytest.approx((15.0 - G) * 0.5**2 / 2, rel=1e-12)
+
+
 # ------------------------------------------------------------------------------- pressing and separating
 
 
