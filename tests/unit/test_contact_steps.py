@@ -147,6 +147,37 @@ def test_a_driven_table_in_momentum_steps():
     assert run.energy_error < 20 * 1e-4
 
 
+def test_auto_takes_momentum_steps_where_accelerations_have_no_solution():
+    """A particle between two ropes of 1 m, both taut at the origin, is kicked across them: it stops, as it must.
+
+    The origin is the one point that the ropes leave it. They pull against each other there, so that no forces give the
+    accelerations -v^2/L that both need; impulses do, a little later.
+    """
+    m = ld.Mechanism("jam")
+    m.add_body("cart", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_body("ball", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_joint("x", ld.Prismatic(axis=(1, 0, 0)), m.ground, "cart", at=(0, 0, 0))
+    m.add_joint("y", ld.Prismatic(axis=(0, 1, 0)), "cart", "ball", at=(0, 0, 0))
+    for name, y in (("above", 1.0), ("below", -1.0)):
+        points = {"point1": (0, y, 0), "point2": (0, 0, 0)}
+        m.add_contact(name, Stop(body1="ground", body2="ball", **points, upper=1.0))
+    system = m.compile()
+    kick = ld.events.At(0.1, "kick", action=lambda s: ld.State(s.t, s.q, np.array([1.0, 0.0])))
+    run = ld.simulate(system, system.state(), (0, 0.5), events=[kick], progress=False).raise_if_failed()
+    (event,) = [e for e in run.events if e.kind == "momentum steps" and "go on" in e.name]
+    assert event.t == pytest.approx(0.1)
+    step = 1e-3  # of the time in which it would move by its size of 1 m
+    np.testing.assert_allclose(run.path.v[-1], 0.0, atol=1e-6)
+    assert np.abs(run.path.q[-1]).max() < 3 * step
+    assert run.energy_error < 1e-2
+    started = ld.simulate(system, system.state(v={"x": 1.0}), (0, 0.1), progress=False)
+    assert np.abs(started.path.v[-1]).max() < 1e-6
+    assert np.abs(started.path.q[-1]).max() < 3 * step
+    graph = ld.simulate(system, system.state(), (0, 0.5), events=[kick], formulation="graph", progress=False)
+    assert graph.status == "failed"
+    assert "Let contacts act in momentum steps" in graph.message
+
+
 def grains(count: int) -> ld.System:
     """Points of 1 kg on slides of their own, above a floor: so many contacts at the same time."""
     m = ld.Mechanism("grains", gravity=DOWN)

@@ -5,9 +5,9 @@ that are closed in its middle, q + h v / 2, then take impulses Z of their own,
 
     r+ = r* + A Z,    Z >= 0,    r+ + e r >= 0,    Z (r+ + e r) = 0,
 
-where r are their speeds at the start of the step, r* those without contacts and r+ those at its end. The change of
-speeds A Z acts over half of the step: the coordinates at its end are q* + h (v+ - v*) / 2, closed again. So a part at
-rest stays where it is, however many steps are made.
+where r, r* and r+ are their speeds for v, v* and v+ at the pose q*. The change of speeds acts over half of the step:
+the coordinates at its end are q* + h (v+ - v*) / 2, closed again. So a part at rest stays where it is, however many
+steps are made.
 
 The impulses of a step do the work Z (r + r+) / 2 = (1 - e) Z r / 2, and without loads Z r = -Z A Z / (1 + e): they
 never add energy, if there is one e. Should they with several ones, the smallest of them holds for all in that step.
@@ -88,7 +88,7 @@ class ContactSteps(SteppingDriver):
 
     def _struck(self, start: State, end: State, closed: list[int]) -> tuple[Array, Array, float, float]:
         """Speeds after the impulses of closed sides, the impulses, the energy that they take, and work of drivers."""
-        before = gaps(self.base, start)[1]
+        before = gaps(self.base, State(end.t, end.q, start.v))[1]  # at the pose of A: the work is then exact
         at = ContactState(self.base, self.stepper.system, self.sides, end, closed)
         at.check_held(closed)
         found = [k for k in closed if not at.held[k]]

@@ -92,6 +92,10 @@ def warn_if_closed(system: System, states: Iterable[State], means: str = ACT_IN_
         )
 
 
+class NoContactForces(LoopdynError):
+    """Accelerations that no contact forces can give: parts that jam."""
+
+
 @dataclass(frozen=True)
 class Pressing:
     """Sides that are closed at a state, by their index.
@@ -205,7 +209,9 @@ class ContactState:
         b = np.where(np.abs(b) <= weak, 0.0, b)
         z = solve_lcp(A, b)
         if z is None:
-            raise LoopdynError(f"no contact forces keep {self._names(found)} closed. Check whether these stops agree.")
+            raise NoContactForces(
+                f"no contact forces keep {self._names(found)} closed. Check whether these stops agree."
+            )
         w = A @ z + b
         active = [n for n in range(len(found)) if z[n] > 0.0]
         idle = [n for n in range(len(found)) if z[n] <= 0.0 and w[n] <= weak and found[n] not in pulled]

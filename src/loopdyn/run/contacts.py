@@ -23,7 +23,7 @@ from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
 from loopdyn.integrators.gap_rows import GapRows, gap_rows, measure, rows_of, some
-from loopdyn.loops.one_sided import PULLED, ContactState, Pressing, Struck, gaps
+from loopdyn.loops.one_sided import PULLED, ContactState, NoContactForces, Pressing, Struck, gaps
 from loopdyn.run.events import TINY, Crossing, Watched
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal, Recorder
@@ -42,11 +42,11 @@ IMPLIED = 1e-8  # natural units by which the gap of an implied side may close be
 
 
 class Unsettled(LoopdynError):
-    """Contacts that do not settle one after another, at a state before the impacts that do not end there."""
+    """Contacts that do not settle one after another at a time."""
 
-    def __init__(self, why: str, state: State):
+    def __init__(self, why: str):
         super().__init__(f"{why}. Let contacts act in momentum steps: formulation='momentum', Moreau(step=...).")
-        self.why, self.state = why, state
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,10 @@ class Contacts:
         after, struck = self._impacts(at, closed)
         at = after
         slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached and _falls_back(at, k))]
-        pressing = at.pressing(slow, pulled if not struck else ())
+        try:
+            pressing = at.pressing(slow, pulled if not struck else ())
+        except NoContactForces as error:
+            raise Unsettled(str(error).partition(". ")[0]) from error
         at, settled = self._settled(at, pressing)
         following = self._phase_of(phase, at, pressing)
         names = tuple((f.touching, f.implied) for f in (phase, following))
@@ -261,15 +264,14 @@ class Contacts:
         self._changes = self._changes + 1 if state.t == self._changed_at else 0
         self._changed_at = state.t
         if self._changes > CHANGES:
-            raise Unsettled(f"contacts change more than {CHANGES} times at t = {state.t:.9g} s", state)
+            raise Unsettled(f"contacts change more than {CHANGES} times at t = {state.t:.9g} s")
         self._crowded += closed >= MANY
         if self._crowded > CROWDED:
-            raise Unsettled(f"{closed} contacts and more keep changing at t = {state.t:.9g} s", state)
+            raise Unsettled(f"{closed} contacts and more keep changing at t = {state.t:.9g} s")
 
     def _impacts(self, at: ContactState, closed: list[int]) -> tuple[ContactState, list[Struck]]:
         """Impacts of closed sides until no gap closes, and the state after them."""
         found: list[Struck] = []
-        before = at.state
         for _ in range(IMPACTS):
             if not any(at.rate[k] < -at.slow[k] for k in closed):
                 return at, found
@@ -277,7 +279,7 @@ class Contacts:
             struck = at.sequential(closed) if sequential else at.simultaneous(closed)
             found.append(struck)
             at = at.with_speeds(struck.v)
-        raise Unsettled(f"more than {IMPACTS} impacts at t = {before.t:.9g} s do not separate the parts", before)
+        raise Unsettled(f"more than {IMPACTS} impacts at t = {at.state.t:.9g} s do not separate the parts")
 
     @staticmethod
     def _settled(at: ContactState, pressing: Pressing) -> tuple[ContactState, Array]:

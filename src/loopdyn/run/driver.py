@@ -25,7 +25,6 @@ from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, c
 from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
-from loopdyn.formulations.auto.formulation import Auto
 from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.moreau import Moreau
 from loopdyn.integrators.outcome import Outcome
@@ -33,11 +32,11 @@ from loopdyn.integrators.stiff import Stiff
 from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import dead_point
 from loopdyn.results.run import Run, Statistics
-from loopdyn.run.contact_steps import ContactStepping, suitable_step
+from loopdyn.run.contact_steps import ContactStepping
 from loopdyn.run.contacts import Unsettled
 from loopdyn.run.context import RunContext
 from loopdyn.run.event_handling import Ending, EventHandler
-from loopdyn.run.locking import compiled, phase_of
+from loopdyn.run.locking import phase_of
 from loopdyn.run.progress import Progress
 from loopdyn.run.restart import Checkpoint
 from loopdyn.run.singular_passage import SingularPoses, moving_energy
@@ -72,7 +71,6 @@ class RunDriver:
         self.seconds = 0.0  # computing time of the last steps
         self.complete = True  # no step was left unfinished: the run can be resumed from here
         self.works: Array | None = None  # at the start, of drivers in impacts
-        self.pile: ContactStepping | None = None  # sums over momentum steps with contacts
         context.stepper.allow(first.t, context.end)
         context.recorder.reference = moving_energy(context.system, first)
         if context.watch.crossings and context.watch.compiled:
@@ -102,7 +100,7 @@ class RunDriver:
             self._begin_contacts()
         self._start()
         if context.contacts.in_steps:
-            self.pile = ContactStepping(context, self.first)
+            self.events.pile = ContactStepping(context, self.first)
         if context.recorder.times[0] == first.t:
             context.stepper.write(context.recorder.out)
 
@@ -114,7 +112,11 @@ class RunDriver:
             context.contacts.leave_to_steps()
             return
         context.watch_contacts(context.journal.phase, first)
-        reaction = context.contacts.react(context.journal.phase, first)
+        try:
+            reaction = context.contacts.react(context.journal.phase, first)
+        except Unsettled as error:
+            self.events.leave_contacts_to_steps(error, first, np.zeros(context.stepper.sources))
+            return
         if reaction is not None:
             self.works = np.zeros(context.stepper.sources)
             self.first = self.events.change_contacts(reaction, first, self.works)
@@ -185,7 +187,9 @@ class RunDriver:
             return False
         ongoing, stepper, ended = self.poses.ongoing, self.context.stepper, None
         if outcome.succeeded:
-            ended = self._handle_events(outcome.stepped and (check_each or outcome.may_hold_event))
+            ended = self.events.handle(outcome.stepped and (check_each or outcome.may_hold_event))
+            if self.events.pile is not None:
+                self.events.pile.collect()
         self.poses.note_steps()
         wrong = self.context.recorder.check(self.context.journal.phases)
         if not wrong and ended is None and outcome.stepped and outcome.end == "running":
@@ -202,50 +206,12 @@ class RunDriver:
             self._switch_to_stiff_if_it_pays()
         return True
 
-    def _handle_events(self, look: bool) -> Ending | None:
-        """Handle events, see :meth:`EventHandler.handle`; where contacts do not settle, momentum steps take over."""
-        try:
-            ended = self.events.handle(look)
-        except Unsettled as error:
-            if not self._leave_contacts_to_steps(error):
-                raise
-            ended = None
-        if self.pile is not None:
-            self.pile.collect()
-        return ended
-
-    def _leave_contacts_to_steps(self, error: Unsettled) -> bool:
-        """Continue by momentum steps with contacts, where `auto` may choose; False if that is not possible."""
-        context, state = self.context, error.state
-        system, monitor = context.system, context.stepper.monitor
-        phase = context.journal.phase
-        possible = isinstance(context.method, Auto) and context.method.passes(system) and monitor is not None
-        if not possible or self.poses.ongoing is not None:
-            return False
-        context.recorder.take_back(state.t)
-        works = context.stepper.works
-        free = compiled(system, replace(phase, touching=(), implied=(), indeterminate=()), context.with_inputs)
-        context.contacts.leave_to_steps()
-        context.watch.crossings = [w for w in context.watch.crossings if not w.contact]
-        context.watch.gaps = None
-        context.enter(replace(free, first=context.recorder.written), state)
-        monitor = context.stepper.monitor
-        assert monitor is not None
-        steps = Moreau(step=suitable_step(system, state))
-        context.stepper = context.stepper.with_solver(monitor.momentum, steps)
-        context.stepper.watch([], [])
-        context.stepper.start(state, context.next_stop(state.t), works)
-        self.pile = ContactStepping(context, state)
-        name = f"{error.why}: momentum steps of {steps.step:.2g} s, of first order, go on"
-        context.journal.book("momentum steps", name, state)
-        return True
-
     def must_check_each_step(self) -> bool:
         """Whether the next step must be checked before more steps follow."""
         context, stepper = self.context, self.context.stepper
         return (
             context.search_events_in_python
-            or self.pile is not None
+            or self.events.pile is not None
             or context.system.tolerated is not None
             or self.poses.ongoing is not None
             or context.contacts.close
@@ -354,7 +320,7 @@ class RunDriver:
     @property
     def in_passage(self) -> bool:
         """Whether the run is in a singular passage, or has just left a step of one: it cannot be saved there."""
-        ongoing = self.poses.ongoing is not None or self.pile is not None
+        ongoing = self.poses.ongoing is not None or self.events.pile is not None
         return ongoing or self.context.passed > self.context.stepper.step_start
 
     def saved(self) -> dict[str, Any]:
@@ -408,8 +374,8 @@ class RunDriver:
             except WritingError as error:
                 warn(f"the last segment of the checkpoint is missing: {error}")
         self.poses.book_rest()
-        if self.pile is not None:
-            journal.book_passage(self.pile.passage(), self.pile.start, context.stepper.state())
+        if (pile := self.events.pile) is not None:
+            journal.book_passage(pile.passage(), pile.start, context.stepper.state())
         path = recorder.path()
         return Run(
             context.system,
