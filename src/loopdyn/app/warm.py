@@ -113,7 +113,7 @@ class Uses:
         ld.linearize(system, inputs=["motor"], outputs=["A", system.topology.cuts[0] + ".speed", "motor.load", "A.fx"])
 
     def contacts(self) -> None:
-        """A run beside a stop that is closed, and one that is not."""
+        """A run with a stop that is closed at times."""
         m = ld.library.pendulum()
         m.add_contact("stop", ld.contacts.Stop(joint="A", lower=-0.1, upper=2.0))
         system = m.compile()
