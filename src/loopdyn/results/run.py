@@ -151,8 +151,11 @@ class Run(PathResult):
 
     @property
     def samples(self) -> Trajectory:
-        """Motion at the output times, SI: :attr:`path`."""
-        return self.path
+        """Motion at the output times, SI: :attr:`path`; no accelerations where contacts act in momentum steps."""
+        stepped = np.zeros(len(self.path), bool)
+        for p in self.passages:
+            stepped |= (p.contacts is not None) & (self.path.t >= p.start) & (self.path.t <= p.stop)
+        return replace(self.path, a=np.where(stepped[:, None], np.nan, self.path.a)) if stepped.any() else self.path
 
     def _loads(self, label: Label) -> Array:
         if label.kind == "reaction":

@@ -182,11 +182,11 @@ class Simulation:
         return self._inputs.names
 
     def _reached(self) -> tuple[State, Array]:
-        """State reached and its accelerations, which are NaN inside a singular passage."""
+        """State reached and its accelerations: NaN in a singular passage, and in momentum steps with contacts."""
         if self._last is not None:
             return self._last
         stepper = self._driver.context.stepper
-        if self._driver.poses.ongoing is not None:
+        if self._driver.poses.ongoing is not None or self._driver.events.pile is not None:
             state = stepper.state() if stepper.t == self._t else stepper.interpolate(self._t)
             return state, np.full(len(state.v), np.nan)
         return stepper.state(), stepper.accelerations_reached
