@@ -101,7 +101,7 @@ class Contacts:
         self._changed_at, self._changes = np.nan, 0
         self.close = False  # whether an open gap was not larger than rounding at the end of the last step
         self.in_steps = False  # whether contacts act inside momentum steps: they are no events then
-        self._crowded = 0  # changes with many closed sides
+        self.crowded = 0  # changes with many closed sides
 
     def __bool__(self) -> bool:
         return bool(self.sides) and not self.in_steps
@@ -205,7 +205,8 @@ class Contacts:
     def check_outputs(self, recorder: Recorder) -> None:
         """Raise if a new output of several compiled steps is beyond a stop; outputs from there on are removed.
 
-        Steps follow each other without a check only where all sides are stops of coordinates of the tree.
+        Compiled steps see gaps that are closed at their ends. Inside them stops of coordinates of the tree are checked
+        here, which costs next to nothing.
         """
         path = recorder.path(recorder.checked)
         for k, _ in self._open:
@@ -237,7 +238,7 @@ class Contacts:
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
         if not closed:
             return None
-        self._count(state, len(closed))
+        self._count(state)
         at = self._at(phase, state, closed)
         f = self._forces
         pulled = [] if f is None else at.pulled(f.closed, 0.5 * f.pull)
@@ -253,21 +254,21 @@ class Contacts:
         names = tuple((f.touching, f.implied) for f in (phase, following))
         if not struck and names[0] == names[1] and not settled.any():
             return None
+        self.crowded += len(closed) >= MANY
+        if self.crowded > CROWDED:
+            raise Unsettled(f"{len(closed)} contacts and more keep changing at t = {state.t:.9g} s")
         notes = self._impact_notes(phase, state, at.state, struck) if struck else []
         notes += self._changes_of(phase, following, after, pressing)
         given = sum(x.work for x in struck)
         given = energy(self.base, after.state).kinetic - energy(self.base, state).kinetic - given if struck else 0.0
         return Reaction(at.state, following, names[0] != names[1], given, notes)
 
-    def _count(self, state: State, closed: int) -> None:
-        """Raise if contacts change again and again at one time, or if many of them keep changing."""
+    def _count(self, state: State) -> None:
+        """Raise if contacts change again and again at one time."""
         self._changes = self._changes + 1 if state.t == self._changed_at else 0
         self._changed_at = state.t
         if self._changes > CHANGES:
             raise Unsettled(f"contacts change more than {CHANGES} times at t = {state.t:.9g} s")
-        self._crowded += closed >= MANY
-        if self._crowded > CROWDED:
-            raise Unsettled(f"{closed} contacts and more keep changing at t = {state.t:.9g} s")
 
     def _impacts(self, at: ContactState, closed: list[int]) -> tuple[ContactState, list[Struck]]:
         """Impacts of closed sides until no gap closes, and the state after them."""

@@ -327,6 +327,7 @@ class RunDriver:
         """All that is needed to resume, by name; the arrays are those in use."""
         context = self.context
         data: dict[str, Any] = {"stiff": np.array(isinstance(context.stepper.integrator, Stiff))}
+        data["crowded"] = np.array(context.contacts.crowded)
         for part in (context.stepper, context.recorder, context.journal, context.watch):
             data |= part.save()
         return data
@@ -361,6 +362,7 @@ class RunDriver:
         if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
             context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
         context.stepper.restore(saved)
+        context.contacts.crowded = int(saved["crowded"])
 
     # ------------------------------------------------------------------------------------------- the result
 

@@ -482,7 +482,7 @@ class _Before:
         self.driver, context = driver, driver.context
         self.stepper, self.passed, self.end = context.stepper, context.passed, context.end
         self.saved = {name: np.array(x) for name, x in context.stepper.save().items()}
-        self.watched = context.watch.save()
+        self.watched, self.crowded = context.watch.save(), context.contacts.crowded
         self.journal, self.recorder = context.journal.lengths(), context.recorder.sums()
         self.flags = driver.landed, driver.asked
 
@@ -497,4 +497,5 @@ class _Before:
         self.stepper.restore(self.saved)
         context.watch_contacts(context.journal.phase, self.stepper.state())
         context.watch.restore(self.watched)
+        context.contacts.crowded = self.crowded
         context.recorder.restore_sums(self.recorder)
