@@ -47,7 +47,7 @@ def public_functions() -> dict[str, Callable[..., Any]]:
 
 FUNCTIONS = public_functions()
 MADE = ["State", "At", "Crossing", "Limits", "Lock", "Release", "Baumgarte", "RK4", "ABM", "DOP853", "DP5", "Stiff"]
-MADE += ["Extrapolation", "GeneralizedAlpha", "Steps", "Absolute", "Closure", "Momentum", "Partition", "Rcr"]
+MADE += ["Extrapolation", "GeneralizedAlpha", "Moreau", "Steps", "Absolute", "Closure", "Momentum", "Partition", "Rcr"]
 
 
 def parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -279,3 +279,16 @@ def test_platform_rests_on_six_stops():
     np.testing.assert_allclose(forces, np.linalg.solve(lengths, energy), rtol=1e-3)
     assert np.abs(run.state(-1).q - system.state().q).max() < 1e-12  # no creep
     assert not any("indeterminate" in run[f"stop{k + 1}.force"].attrs for k in range(6))
+
+
+def test_platform_rests_for_hours_without_creep_and_without_cost():
+    """Two hours on six stops: nothing moves, and the steps grow to a tenth of the span."""
+    system = ld.library.stewart_6ups(stops=True).compile()
+    run = ld.simulate(system, system.state(), (0, 7200.0), t_eval=[0.0, 3600.0, 7200.0], progress=False)
+    assert run.statistics.steps < 30
+    assert run.statistics.evaluations < 500
+    np.testing.assert_allclose(run.path.q[1:], run.path.q[[0, 0]], atol=1e-14)
+    assert np.abs(run.path.v).max() < 1e-14
+    forces = np.array([run[f"stop{k + 1}.force"].values for k in range(6)])
+    np.testing.assert_allclose(forces[:, 1:], forces[:, [1, 1]], rtol=1e-10)
+    assert (forces[:, 1:] > 0.0).all()

@@ -34,6 +34,7 @@ MORE = (
     "drive and statics",
     "events",
     "fixed steps",
+    "contacts",
     "linear equations",
 )
 
@@ -111,6 +112,13 @@ class Uses:
         system = m.compile()
         ld.linearize(system, inputs=["motor"], outputs=["A", system.topology.cuts[0] + ".speed", "motor.load", "A.fx"])
 
+    def contacts(self) -> None:
+        """A run with a stop that is closed at times."""
+        m = ld.library.pendulum()
+        m.add_contact("stop", ld.contacts.Stop(joint="A", lower=-0.1, upper=2.0))
+        system = m.compile()
+        ld.simulate(system, system.state(), (0.0, 1.0), progress=False)
+
     def statics(self) -> None:
         """Kinematic analysis, statics, inverse dynamics."""
         ld.equilibrium(self.system)
@@ -150,6 +158,7 @@ def uses() -> dict[str, Callable[[], object]]:
             for each in (ld.integrators.RK4(0.01), ld.integrators.ABM(0.01), ld.integrators.GeneralizedAlpha(0.01))
         ],
         "linear equations": on.linear,
+        "contacts": on.contacts,
     }
 
 

@@ -35,6 +35,8 @@ class Side:
         ... and its value there.
     section : str
         Section of a mechanism to which the row belongs.
+    corners : bool
+        Whether the gap is less smooth than the motion.
     """
 
     element: str
@@ -45,6 +47,7 @@ class Side:
     coordinate: str | None = None
     bound: float | str = 0.0
     section: Literal["constraints", "drivers"] = "constraints"
+    corners: bool = False
 
 
 class OneSided(Spec):

@@ -58,7 +58,7 @@ class Contact(OneSided):
         found = gaps_between(self.shape1, self.shape2, self.normal, r, f"contact '{name}'", ("contacts", name))
         count = 0 if found is None else len(found.gaps)
         names = [f"{name} {k + 1}" for k in range(count)] if count > 1 else [name]
-        return [Side(name, names[k], 1, self._row(k), self.restitution) for k in range(count)]
+        return [Side(name, names[k], 1, self._row(k), self.restitution, corners=True) for k in range(count)]
 
     def _row(self, k: int) -> HigherPair:
         """Constraint that holds while gap k is closed."""

@@ -7,6 +7,7 @@ from .drift import Baumgarte as Baumgarte
 from .extrapolation import Extrapolation as Extrapolation
 from .extrapolation import Steps as Steps
 from .generalized_alpha import GeneralizedAlpha as GeneralizedAlpha
+from .moreau import Moreau as Moreau
 from .runge_kutta import DOP853 as DOP853
 from .runge_kutta import DP5 as DP5
 from .runge_kutta import RK4 as RK4

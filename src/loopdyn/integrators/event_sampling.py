@@ -3,7 +3,8 @@
 A function is sampled along the dense output of a step at Chebyshev points, and at one point beyond either end. The step
 may contain a zero if the function changes sign between two samples, or if three samples in a row have one sign, the
 middle one is nearest to zero, and the parabola through them comes much nearer. Only then does the compiled run return
-to Python, which locates the zero.
+to Python, which locates the zero. Gaps of contacts (:mod:`loopdyn.integrators.gap_rows`) are sampled only in steps in
+which they may come near zero.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopdyn.engine.jit import kernel, specialise
+from loopdyn.engine.jit import inline, kernel, specialise, window
 from loopdyn.engine.pointers import pointer
 from loopdyn.engine.records import open_head
+from loopdyn.integrators.gap_rows import GapRows, measure, no_gaps, rows_of, stays_open, unowned_gaps
+from loopdyn.integrators.memory import SIZE, START, STOP, put_end, put_start
 from loopdyn.quantities.expressions import Program, pack, run_program
 from loopdyn.system.cut_angles import FULL_TURN
 
@@ -33,7 +36,7 @@ number: Any = None
 
 
 class EventFunctions(NamedTuple):
-    """Event functions of a run: jitted ones first, then formulas; none where Python searches for events itself."""
+    """Event functions of a run: jitted ones, formulas, gaps; none where Python searches for events itself."""
 
     q: Any  # (nq,) turns included
     v: Any  # (nv,)
@@ -43,6 +46,7 @@ class EventFunctions(NamedTuple):
     program: Any  # (formulas + 1,)
     variables: Any  # (1 + nq + nv, 3)
     stack: Any  # (depth, 3)
+    gaps: GapRows
 
 
 @kernel
@@ -57,41 +61,95 @@ def one_more(t, q, v, out):
 
 
 def event_functions(
-    nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program]
-) -> tuple[EventFunctions, Any]:
-    """Work arrays, and the address of one function that evaluates all jitted ones."""
-    all_, q, v, out = no_functions, np.zeros(nq), np.zeros(nv), np.zeros(len(functions) + len(programs))
+    nq: int, nv: int, functions: Sequence[Any], programs: Sequence[Program], gaps: GapRows | None = None
+) -> tuple[EventFunctions, Any, Any]:
+    """Work arrays, and the addresses of the function that evaluates all jitted ones, and of that for the gaps."""
+    gaps = no_gaps() if gaps is None else gaps
+    all_, q, v = no_functions, np.zeros(nq), np.zeros(nv)
+    out = np.zeros(len(functions) + len(programs) + gaps.row.size)
     for k, jitted in enumerate(functions):
         all_ = specialise(one_more, before=all_, function=jitted, number=k)
     code, constants, program, depth = pack(programs)
     values = np.zeros((len(SAMPLES), len(out)))
-    made = EventFunctions(q, v, values, code, constants, program, np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3)))
-    return made, pointer(all_, 0.0, q, v, out)
+    variables, stack = np.zeros((1 + nq + nv, 3)), np.zeros((depth, 3))
+    made = EventFunctions(q, v, values, code, constants, program, variables, stack, gaps)
+    return made, pointer(all_, 0.0, q, v, out), rows_of(gaps)
 
 
 @cache
-def no_events(nq: int, nv: int) -> tuple[EventFunctions, Any]:
+def no_events(nq: int, nv: int) -> tuple[EventFunctions, Any, Any]:
     """Arrays where nothing is watched: of no length, or never written to."""
     return event_functions(nq, nv, (), ())
 
 
+@inline(always=True)
+def unowned_events(e):
+    """Arrays as bare addresses, without reference counting, except those handed to a function by its address."""
+    return EventFunctions(
+        e.q,
+        e.v,
+        e.values,
+        window(e.code, 0, e.code.size),
+        window(e.constants, 0, e.constants.size),
+        window(e.program, 0, e.program.size),
+        window(e.variables.ravel(), 0, e.variables.shape[0], e.variables.shape[1]),
+        window(e.stack.ravel(), 0, e.stack.shape[0], e.stack.shape[1]),
+        unowned_gaps(e.gaps),
+    )
+
+
 @kernel
-def sample(ints, work, m, events, functions, k):
-    """Values of all event functions at the state in `work`, turns included, into row k."""
-    w, x = open_head(ints, work), events.variables
-    nq = events.q.size
+def read_state(ints, work, m, events):
+    """Coordinates and speeds in `work`, turns included; returns the time."""
+    w = open_head(ints, work)
     events.q[:] = w.q
     for i in range(m.wrapped.size):
         events.q[m.wrapped[i]] += m.turns[i] * FULL_TURN
     events.v[:] = w.v
-    functions(w.t[0], events.q, events.v, events.values[k])
-    x[0, 0] = w.t[0]
+    return w.t[0]
+
+
+@kernel
+def sample(ints, work, m, events, functions, rows, k):
+    """Values of all event functions at the state in `work`, turns included, into row k."""
+    t, x, gaps = read_state(ints, work, m, events), events.variables, events.gaps
+    nq = events.q.size
+    functions(t, events.q, events.v, events.values[k])
+    x[0, 0] = t
     x[1 : 1 + nq, 0] = events.q
     x[1 + nq :, 0] = events.v
     formulas = events.program.size - 1
+    first = events.values.shape[1] - gaps.row.size
     for n in range(formulas):
         value = run_program(events.code, events.program[n], events.program[n + 1], events.constants, x, events.stack)
-        events.values[k, events.values.shape[1] - formulas + n] = value[0]
+        events.values[k, first - formulas + n] = value[0]
+    if gaps.row.size > 0:
+        measure(gaps, rows, t, events.q, events.v, events.values[k, first:], gaps.ends[1])
+
+
+@kernel
+def gaps_stay_open(ints, work, m, events, rows, stages):
+    """Whether no gap may come near zero in the last step; those at its end are kept for the next one."""
+    gaps, h, moved = events.gaps, m.clock[SIZE], 0.0
+    if gaps.at[0] == m.clock[START]:
+        gaps.ends[0], gaps.ends[1] = gaps.ends[2], gaps.ends[3]
+    else:
+        put_start(ints, work, m)
+        t = read_state(ints, work, m, events)
+        measure(gaps, rows, t, events.q, events.v, gaps.ends[0], gaps.ends[1])
+    put_end(ints, work, m)
+    t = read_state(ints, work, m, events)
+    measure(gaps, rows, t, events.q, events.v, gaps.ends[2], gaps.ends[3])
+    gaps.at[0] = m.clock[STOP]
+    for i in range(m.v1.size):
+        fastest = 0.0
+        for j in range(stages):
+            fastest = max(fastest, abs(m.k[j, i]))
+        moved += h * fastest / m.unit[i]
+    open_ = True
+    for n in range(gaps.row.size):
+        open_ = open_ and stays_open(gaps, n, h, moved)
+    return open_
 
 
 @kernel

@@ -24,7 +24,13 @@ import numpy as np
 from loopdyn.engine.jit import kernel
 from loopdyn.engine.records import H_COUNTED
 from loopdyn.engine.status import AGAIN, FINE, NOT_A_NUMBER, TURNED
-from loopdyn.integrators.event_sampling import SAMPLES, sample, zero_may_be_inside
+from loopdyn.integrators.event_sampling import (
+    SAMPLES,
+    gaps_stay_open,
+    sample,
+    unowned_events,
+    zero_may_be_inside,
+)
 from loopdyn.integrators.memory import (
     ACCEPTED,
     ATOL,
@@ -274,8 +280,13 @@ def within(ints, floats, work, m, method, t, weights, accelerate, correct):
 
 
 @kernel
-def sample_events(ints, floats, work, m, method, weights, events, functions, accelerate):
+def sample_events(ints, floats, work, m, method, weights, events, functions, rows, accelerate):
     """Sample the event functions along the last step; SEEN if one of them may pass zero there."""
+    m.count[SAMPLED] = 1
+    if events.gaps.row.size > 0:
+        far = gaps_stay_open(ints, work, m, events, rows, method.c.size + 1)
+        if far and events.gaps.row.size == events.values.shape[1]:
+            return FINE
     status = extend(ints, floats, work, m, method, accelerate)
     if status != FINE:
         return status
@@ -287,9 +298,8 @@ def sample_events(ints, floats, work, m, method, weights, events, functions, acc
             evaluate_dense_output(ints, work, m, method, m.clock[START] + SAMPLES[k] * h, weights)
             if ints[H_COUNTED] > 0:
                 count(ints, floats, work)
-        sample(ints, work, m, events, functions, k)
+        sample(ints, work, m, events, functions, rows, k)
     m.count[SEEN] = 1 if zero_may_be_inside(events.values) else 0
-    m.count[SAMPLED] = 1
     return FINE
 
 
@@ -344,14 +354,16 @@ def renew(ints, floats, work, m, accelerate):
     return status
 
 
-def chunk(ints, floats, work, memory, method, out, weights, events, functions, limit, accelerate, correct, accepted):
+def chunk(
+    ints, floats, work, memory, method, out, weights, watched, functions, rows, limit, accelerate, correct, accepted
+):
     """Make at most `limit` steps towards clock[END], fewer if one may contain an event; writes the outputs in them."""
-    m, taken = unowned(memory), 0
+    m, events, taken = unowned(memory), unowned_events(watched), 0
     while True:
         status = FINE
         if m.count[PENDING] == 1:
             if events.values.size > 0 and m.count[SAMPLED] == 0:
-                status = sample_events(ints, floats, work, m, method, weights, events, functions, accelerate)
+                status = sample_events(ints, floats, work, m, method, weights, events, functions, rows, accelerate)
             while status == FINE and out.written[0] < out.t.size and out.t[out.written[0]] <= m.clock[STOP]:
                 t = out.t[out.written[0]]
                 status = within(ints, floats, work, m, method, t, weights, accelerate, correct)

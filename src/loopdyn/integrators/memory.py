@@ -249,6 +249,13 @@ def keep_end(ints, work, m, row):
 
 
 @kernel
+def put_start(ints, work, m):
+    """Write the start of the step to `work`."""
+    w = open_head(ints, work)
+    w.t[0], w.q[:], w.v[:] = m.clock[START], m.q, m.y[w.v.size : 2 * w.v.size]
+
+
+@kernel
 def put_end(ints, work, m):
     """Write the end of the step to `work`."""
     w = open_head(ints, work)

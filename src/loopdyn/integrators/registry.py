@@ -9,14 +9,14 @@ from loopdyn.integrators.auto import AutoIntegrator
 from loopdyn.integrators.base import Fixed, Integrator
 from loopdyn.integrators.extrapolation import Extrapolation, Steps
 from loopdyn.integrators.generalized_alpha import GeneralizedAlpha
+from loopdyn.integrators.moreau import Moreau
 from loopdyn.integrators.runge_kutta import DOP853, DP5, RK4
 from loopdyn.integrators.stiff import Stiff
 from loopdyn.quantities.wording import nearest
 
 # All integrators, by their names.
-CLASSES: dict[str, type[Integrator]] = {
-    kind.name: kind for kind in (AutoIntegrator, DOP853, DP5, RK4, ABM, GeneralizedAlpha, Stiff, Steps, Extrapolation)
-}
+METHODS = (AutoIntegrator, DOP853, DP5, RK4, ABM, GeneralizedAlpha, Stiff, Steps, Extrapolation, Moreau)
+CLASSES: dict[str, type[Integrator]] = {kind.name: kind for kind in METHODS}
 
 
 def chosen(integrator: str | Integrator) -> Integrator:
@@ -47,6 +47,8 @@ def for_formulation(integrator: str | Integrator, formulation: Formulation) -> I
             )
         return found
     found = Extrapolation() if integrator == "auto" and not formulation.one_size else chosen(integrator)
+    if formulation.one_size and isinstance(found, Moreau):
+        raise LoopdynError(f"steps with contacts are of order one. Use Momentum() without options, not {formulation}.")
     if formulation.one_size and not isinstance(found, Steps):
         raise LoopdynError(f"steps of {formulation} are of one size. Give it: integrator=Steps(step=1e-3).")
     if not found.drives_steppers:

@@ -25,6 +25,7 @@ from loopdyn.integrators.base import Adaptive, Fixed, Integrator
 from loopdyn.integrators.dependence import moves_by_itself
 from loopdyn.integrators.drift import LEVELS, Baumgarte, Drift, feedback
 from loopdyn.integrators.extrapolation import SteppingDriver
+from loopdyn.integrators.gap_rows import GapRows
 from loopdyn.integrators.memory import Output
 from loopdyn.integrators.outcome import Counts, Outcome
 from loopdyn.integrators.stiff import DIFFERENCE
@@ -141,6 +142,7 @@ class Stepper:
             found = {"attempt": attempt, "land": python_function(loop.land), "within": self._within}
             for small in (memory.unowned, memory.begin, loop.renew, loop.choose_size, loop.judge):  # calls cost more
                 found[small.__name__] = python_function(small)
+            found["unowned_events"] = lambda events: events
             self._chunk = rebind(loop.chunk, **found)
         self.in_python = not usable
         self.views = s.open_work(self.work)
@@ -197,6 +199,7 @@ class Stepper:
         m.extra[:] = m.a1
         m.y[2 * self.system.nv :] = 0.0 if works is None else works
         m.turns[:] = 0.0
+        self._event_functions[0].gaps.at[0] = np.nan  # speeds may have jumped
         m.clock[[memory.START, memory.STOP, memory.ORIGIN]] = state.t
         m.count[[memory.PENDING, memory.SINCE, memory.RETRIED, memory.JUMPED]] = 0
         m.clock[memory.FASTEST] = max(m.clock[memory.FASTEST], float(np.abs(m.v1 / m.unit).max(initial=0.0)))
@@ -340,13 +343,14 @@ class Stepper:
         """Write the state of the last start or interpolation as the next output."""
         memory.write(self.ints, self.work, self.memory, out, self.memory.stage)
 
-    def watch(self, functions: Sequence[Any], programs: Sequence[Program]) -> None:
-        """Set event functions: a chunk ends where a jitted function or formula of (t, q, v) may have passed zero."""
-        self._wanted = functions, programs
-        given = ([], []) if self.in_python else self._wanted  # compiled functions are for compiled chunks
+    def watch(self, functions: Sequence[Any], programs: Sequence[Program], gaps: GapRows | None = None) -> None:
+        """Set event functions: a chunk ends where a jitted function, a formula or a gap may have passed zero."""
+        self._wanted = functions, programs, gaps
         sizes = self.system.nq, self.system.nv
-        made = event_sampling.event_functions(*sizes, *given) if any(given) else event_sampling.no_events(*sizes)
-        self._event_functions = made
+        if self.in_python or not (functions or programs or gaps):  # compiled functions are for compiled chunks
+            self._event_functions = event_sampling.no_events(*sizes)
+        else:
+            self._event_functions = event_sampling.event_functions(*sizes, functions, programs, gaps)
 
     def prepare_again(self, state: State | None = None) -> None:
         """Continue with a solver that has been prepared again, at a state or where it reported AGAIN."""

@@ -7,11 +7,12 @@ For the closed gaps g >= 0 of a mechanism, with N a basis of the motions that th
 where b are the accelerations of the gaps without contact. Gauss's principle under g'' >= 0 is the complementarity
 problem g'' >= 0, z >= 0, g'' z = 0: its solution is unique in g'' if N^T M N is positive definite, and in the forces z
 of independent rows. Impacts are the same problem in impulses (Moreau): speeds of approaching gaps are reversed by
-Newton's law, by one coefficient of restitution e,
+Newton's law, by their coefficients of restitution e,
 
     r+ = r- + A Z,    Z >= 0,    r+ + e r- >= 0,    Z (r+ + e r-) = 0.
 
-The change of kinetic energy is -(1 - e)/(1 + e) Z A Z/2, never positive. Rows are scaled so that the diagonal of A is
+The work of the impulses is the sum of (1 - e) Z r-/2, which is never positive, whatever the coefficients are: gaps that
+open already take no part, so that no r- is positive. Rows are scaled so that the diagonal of A is
 one: forces and accelerations then have one unit, which a single threshold compares.
 """
 
@@ -24,14 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.contacts.base import Side
-from loopdyn.errors import LoopdynError, SingularityError, warn
+from loopdyn.errors import LoopdynError, warn
 from loopdyn.loops.complementarity import solve_lcp
-from loopdyn.loops.rank import decide
+from loopdyn.loops.free_motion import HELD, free_motion, rows_at
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
-from loopdyn.tree.functions import terms
-from loopdyn.tree.massless_motions import motions_without_inertia
 from loopdyn.tree.residuals import residuals
 
 Array = NDArray[np.float64]
@@ -46,8 +45,6 @@ RESTING_SPEED = 1e-11
 WEAK, PULLED = 1e-11, 1e-10
 # Part of a row in the mass metric that rows before it do not contain, below which it depends on them.
 INDEPENDENT = 1e-9
-# Part of a gap's row, natural units, that the loops leave movable, below which the loops alone hold the gap.
-HELD = 1e-9
 # Most impacts one after another at one time: chains of a hundred parts take some ten thousand.
 MOST_IMPACTS = 100_000
 ACT_IN_RUNS = "forces and accelerations are those without it. Take them from ld.simulate(...)."
@@ -95,6 +92,10 @@ def warn_if_closed(system: System, states: Iterable[State], means: str = ACT_IN_
         )
 
 
+class NoContactForces(LoopdynError):
+    """Accelerations that no contact forces can give: parts that jam."""
+
+
 @dataclass(frozen=True)
 class Pressing:
     """Sides that are closed at a state, by their index.
@@ -110,11 +111,15 @@ class Pressing:
 
 @dataclass(frozen=True)
 class Struck:
-    """Result of an impact: speeds after it, the impulses (N s or N m s) of all sides, and those that approached."""
+    """Result of an impact: speeds after it, the impulses (N s or N m s) of all sides, and those that approached.
+
+    `work` is that of the impulses, J, never positive.
+    """
 
     v: Array
     impulse: Array
     hit: tuple[int, ...]
+    work: float
 
 
 class ContactState:
@@ -128,77 +133,85 @@ class ContactState:
         System of the present phase, without contacts.
     sides : sequence of Side
     state : State
+    closed : sequence of int, optional
+        Those that may be closed: of the others gap and rate alone are known. By default all.
     """
 
-    def __init__(self, base: System, bilateral: System, sides: Sequence[Side], state: State):
+    def __init__(
+        self, base: System, bilateral: System, sides: Sequence[Side], state: State, closed: Sequence[int] | None = None
+    ):
         self.sides, self.state = sides, state
         self.base, self.bilateral = base, bilateral
-        closed = all_closed(base)
-        rows = [closed.constraint_rows.index(s.name) for s in sides]
-        sign = np.array([s.sign for s in sides], float)
-        self.unit = closed.row_units[rows]
-        there = terms(closed, state)
-        self.J = sign[:, None] * there.J[rows]
-        self._phi_t, self._gamma = sign * there.phi_t[rows], sign * there.gamma[rows]
-        self.gap = sign * there.phi[rows]
-        self._free_motions()
-        self.rate = self.J @ state.v + self._phi_t
+        self.closed = list(range(len(sides))) if closed is None else list(closed)
+        self._place = {k: n for n, k in enumerate(self.closed)}
+        all_, sign = all_closed(base), np.array([s.sign for s in sides], float)
+        rows = np.array([all_.constraint_rows.index(s.name) for s in sides], np.int64)
+        self.unit = all_.row_units[rows]
+        phi, rate, J, gamma = rows_at(all_, state, rows[self.closed])
+        self.gap, self.rate = sign * phi[rows], sign * rate[rows]
+        own = sign[self.closed]
+        self._respond(own[:, None] * J, own * gamma)
 
-    def _free_motions(self) -> None:
-        """A basis of the motions that the other rows allow, their inertia, and accelerations without contact."""
-        s, state = self.bilateral, self.state
-        now, rank = terms(s, state), decide(s, state).count
-        D, rows = s.speed_units, s.row_units
-        U, sigma, Vt = np.linalg.svd((now.J * D) / rows[:, None], full_matrices=True)
-        self.N = D[:, None] * Vt[rank:].T
-        if motions_without_inertia(now.M * np.outer(D, D), Vt[rank:].T).size:
-            raise SingularityError(
-                f"'{s.name}' has a motion without inertia, whose accelerations no contact determines. Give the "
-                "bodies that can move freely mass or inertia."
-            )
-        inertia = self.N.T @ now.M @ self.N
-        a = D * (Vt[:rank].T @ ((U[:, :rank].T @ (now.gamma / rows)) / sigma[:rank]))
-        a = a + self.N @ np.linalg.solve(inertia, self.N.T @ (now.h - now.M @ a))
-        self.B = self.J @ self.N
-        self.response = np.linalg.solve(inertia, self.B.T)  # of the free motions to unit impulses
-        self.A = self.B @ self.response
-        self.b = self.J @ a - self._gamma
-        self._summed = np.abs(self.J) @ np.abs(a) + np.abs(self._gamma)  # of the terms of b
-        movable = np.linalg.norm(self.B, axis=1) > HELD * np.linalg.norm(self.J * D, axis=1)
-        self.held = ~movable
-        self.scale = np.where(movable, 1.0 / np.sqrt(np.where(movable, np.diag(self.A), 1.0)), 0.0)
-        moved = self.N.T @ now.M @ state.v
-        self.twice_kinetic = float(moved @ np.linalg.solve(inertia, moved))
-        fastest = float(np.abs(state.v / D).max(initial=0.0))
-        pushed = float(np.sqrt(max(a @ now.M @ a, 0.0)))
-        self.acceleration = pushed + np.sqrt(self.twice_kinetic) * fastest
+    def _respond(self, J: Array, gamma: Array) -> None:
+        """Accelerations of the closed gaps without contact, and what impulses of one do to the others."""
+        free, n, units = free_motion(self.bilateral, self.state), len(self.sides), self.bilateral.speed_units
+        self.response = free.respond(J)
+        self._A = J @ self.response
+        movable = free.movable(J)
+        self.b, self.inverse, self._summed = np.zeros((3, n))
+        self.held, self.scale = np.zeros(n, bool), np.zeros(n)
+        k, diagonal = self.closed, np.diag(self._A)
+        self.b[k] = J @ free.a - gamma
+        self._summed[k] = np.abs(J) @ np.abs(free.a) + np.abs(gamma)  # of the terms of b
+        self.held[k] = ~movable
+        self.scale[k] = np.where(movable, 1.0 / np.sqrt(np.where(movable, diagonal, 1.0)), 0.0)
+        self.inverse[k] = np.where(movable, np.sqrt(np.abs(diagonal)), 0.0)
+        self.twice_kinetic = free.twice_kinetic
+        fastest = float(np.abs(self.state.v / units).max(initial=0.0))
+        self.acceleration = free.pushed + np.sqrt(self.twice_kinetic) * fastest
+
+    def scaled(self, which: Sequence[int]) -> tuple[Array, Array]:
+        """A for some of the closed sides, with a diagonal of ones, and the factors to that."""
+        n, d = [self._place[k] for k in which], self.scale[list(which)]
+        return self._A[np.ix_(n, n)] * np.outer(d, d), d
+
+    def moved(self, impulse: Array) -> Array:
+        """Speeds after impulses of the closed sides."""
+        found: Array = self.state.v + self.response @ impulse[self.closed]
+        return found
+
+    def work(self, impulse: Array) -> float:
+        """Work of impulses of the closed sides, J."""
+        Z = impulse[self.closed]
+        return float(Z @ (self.rate[self.closed] + 0.5 * self._A @ Z))
 
     @property
     def slow(self) -> Array:
         """Speed of each gap below which it counts as zero."""
         falling = np.sqrt(2.0 * RESTING_HEIGHT * self.unit * np.abs(self.b))
-        inverse = np.where(self.held, 0.0, np.sqrt(np.abs(np.diag(self.A))))
-        found: Array = np.maximum(falling, RESTING_SPEED * inverse * np.sqrt(self.twice_kinetic))
+        found: Array = np.maximum(falling, RESTING_SPEED * self.inverse * np.sqrt(self.twice_kinetic))
         return found
 
     def with_speeds(self, v: Array) -> ContactState:
         """Everything about the gaps at this pose with other speeds."""
         state = State(self.state.t, self.state.q, v)
-        return ContactState(self.base, self.bilateral, self.sides, state)
+        return ContactState(self.base, self.bilateral, self.sides, state, self.closed)
 
     # ------------------------------------------------------------------------------------- accelerations
 
     def pressing(self, closed: Sequence[int], pulled: Sequence[int] = ()) -> Pressing:
         """Closed sides that press; those that are `pulled` are not kept closed without a force."""
-        self._check_held(closed)
+        self.check_held(closed)
         found = [k for k in closed if not self.held[k]]
-        d = self.scale[found]
-        A, b = self.A[np.ix_(found, found)] * np.outer(d, d), self.b[found] * d
+        A, d = self.scaled(found)
+        b = self.b[found] * d
         weak = WEAK * self.acceleration
         b = np.where(np.abs(b) <= weak, 0.0, b)
         z = solve_lcp(A, b)
         if z is None:
-            raise LoopdynError(f"no contact forces keep {self._names(found)} closed. Check whether these stops agree.")
+            raise NoContactForces(
+                f"no contact forces keep {self._names(found)} closed. Check whether these stops agree."
+            )
         w = A @ z + b
         active = [n for n in range(len(found)) if z[n] > 0.0]
         idle = [n for n in range(len(found)) if z[n] <= 0.0 and w[n] <= weak and found[n] not in pulled]
@@ -210,7 +223,7 @@ class ContactState:
         force[found] = z * d
         return Pressing(tuple(sorted(found[n] for n in active)), tuple(sorted(found[n] for n in implied)), force)
 
-    def _check_held(self, closed: Sequence[int]) -> None:
+    def check_held(self, closed: Sequence[int]) -> None:
         """Raise if the loops alone close a gap that must not close further."""
         for k in closed:
             if self.held[k] and (self.rate[k] < -self.slow[k] or self.b[k] < -HELD * self._summed[k]):
@@ -219,13 +232,24 @@ class ContactState:
                     "open. Move the stop, or drive the mechanism otherwise."
                 )
 
+    def pulled(self, rows: Sequence[int], least: float) -> list[int]:
+        """Sides, closed as rows, whose force would pull by `least` or more, mass metric.
+
+        Forces of rows that depend on each other are not unique: complementarity alone decides on them.
+        """
+        found = [k for k in rows if not self.held[k]]
+        A, d = self.scaled(found)
+        if not found or float(np.linalg.eigvalsh(A)[0]) <= INDEPENDENT:
+            return []
+        z = np.linalg.solve(A, -self.b[found] * d)
+        return [k for k, force in zip(found, z.tolist(), strict=True) if force <= -least]
+
     def indeterminate(self, closed: Sequence[int]) -> tuple[int, ...]:
         """Closed sides whose forces depend on how the load is distributed among redundant rows."""
         found = [k for k in closed if not self.held[k]]
         if not found:
             return ()
-        d = self.scale[found]
-        values, vectors = np.linalg.eigh(self.A[np.ix_(found, found)] * np.outer(d, d))
+        values, vectors = np.linalg.eigh(self.scaled(found)[0])
         null = vectors[:, values <= INDEPENDENT]
         return tuple(k for n, k in enumerate(found) if np.abs(null[n]).max(initial=0.0) > np.sqrt(INDEPENDENT))
 
@@ -236,32 +260,22 @@ class ContactState:
         k = list(which)
         impulse = np.zeros(len(self.sides))
         if k:
-            d = self.scale[k]
-            A = self.A[np.ix_(k, k)] * np.outer(d, d)
+            A, d = self.scaled(k)
             impulse[k] = d * np.linalg.solve(A, -self.rate[k] * d)
-        return self.state.v + self.N @ (self.response @ impulse), impulse
+        return self.moved(impulse), impulse
 
     def simultaneous(self, closed: Sequence[int]) -> Struck:
-        """Impact of all closed sides at once, by one coefficient of restitution."""
+        """Impact of all closed sides at once, each by its coefficient of restitution."""
         slow = self.slow
         hit = [k for k in closed if self.rate[k] < -slow[k]]
-        self._check_held(hit)
+        self.check_held(hit)
         taking = [k for k in closed if self.rate[k] <= slow[k] and not self.held[k]]
-        e = self.sides[hit[0]].restitution
-        d = self.scale[taking]
+        e = np.array([float(self.sides[k].restitution) for k in taking])
+        A, d = self.scaled(taking)
         r = np.where(np.abs(self.rate[taking]) <= slow[taking], 0.0, self.rate[taking])
-        A = self.A[np.ix_(taking, taking)] * np.outer(d, d)
-        z = solve_lcp(A, (1.0 + float(e)) * r * d)
+        z = solve_lcp(A, (1.0 + e) * r * d)
         if z is None:
             raise LoopdynError(f"no impulses keep {self._names(taking)} from closing. Check whether these stops agree.")
-        pushing = [k for n, k in enumerate(taking) if z[n] > 0.0 and k in hit]
-        if len({float(self.sides[k].restitution) for k in pushing}) > 1 or any(
-            self.sides[k].restitution != e for k in pushing
-        ):
-            raise LoopdynError(
-                f"{self._names(pushing)} are hit at the same time with different restitution, for which Newton's law "
-                'could gain energy. Give them one restitution, or choose impact="sequential" in the mechanism.'
-            )
         impulse = np.zeros(len(self.sides))
         impulse[taking] = z * d
         return self._struck(impulse, hit)
@@ -270,7 +284,7 @@ class ContactState:
         """Impacts one after another, always that of the gap that closes fastest, as in a chain of balls."""
         slow, found = self.slow, [k for k in closed if not self.held[k]]
         hit = [k for k in closed if self.rate[k] < -slow[k]]
-        self._check_held(hit)
+        self.check_held(hit)
         r, impulse = self.rate.copy(), np.zeros(len(self.sides))
         for _ in range(MOST_IMPACTS):
             closing = [k for k in found if r[k] < -slow[k]]
@@ -279,17 +293,18 @@ class ContactState:
             k = min(closing, key=lambda n: r[n] / self.unit[n])
             if k not in hit:
                 hit.append(k)
-            push = -(1.0 + float(self.sides[k].restitution)) * r[k] / self.A[k, k]
+            n = self._place[k]
+            push = -(1.0 + float(self.sides[k].restitution)) * r[k] / self._A[n, n]
             impulse[k] += push
-            r += self.A[:, k] * push
+            r[self.closed] += self._A[:, n] * push
         raise LoopdynError(f'the impacts between {self._names(found)} do not end. Choose impact="simultaneous".')
 
     def _struck(self, impulse: Array, hit: Indices) -> Struck:
         """Result of impulses; raises if the contacts gained energy."""
-        work = float(impulse @ (self.rate + 0.5 * self.A @ impulse))
-        if work > GAIN * max(self.twice_kinetic, float(impulse @ self.A @ impulse)):
+        work, Z = self.work(impulse), impulse[self.closed]
+        if work > GAIN * max(self.twice_kinetic, float(Z @ self._A @ Z)):
             raise LoopdynError(f"the impact of {self._names(hit)} would gain {work:.3g} J. Check their restitution.")
-        return Struck(self.state.v + self.N @ (self.response @ impulse), impulse, tuple(hit))
+        return Struck(self.moved(impulse), impulse, tuple(hit), work)
 
     def _names(self, which: Sequence[int]) -> str:
         return ", ".join(f"'{self.sides[k].name}'" for k in which)

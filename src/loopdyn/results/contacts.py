@@ -30,12 +30,19 @@ def contact_values(run: Run, label: Label) -> Array:
         rows, loads = list(run._other_rows), run.wrench[2]
         present = [name for name in signs if name in rows]
         found: Array = sum((signs[x] * loads[:, rows.index(x)] for x in present), np.zeros(len(path)))
+        for p in run.passages:
+            if p.contacts is not None:
+                found[(path.t >= p.start) & (path.t <= p.stop)] = np.nan
         return found
     found = np.zeros(len(path))
     for event in run.events:
         if event.kind == "impact" and event.impulse is not None:
             pushed = event.impulse.multipliers
             found[path.t >= event.t] += sum(sign * pushed.get(name, 0.0) for name, sign in signs.items())
+    for p in run.passages:
+        if p.contacts is not None:  # only the sum is known
+            found[path.t >= p.stop] += sum(p.contacts[name] for name in signs)
+            found[(path.t > p.start) & (path.t < p.stop)] = np.nan
     return found
 
 

@@ -29,10 +29,14 @@ def labelled(run: Run) -> xarray.Dataset:
     data: dict[str, Any] = {
         "q": _recorded(run, p.q, "coordinate", 0),
         "v": _recorded(run, p.v, "speed", 1),
-        "a": _recorded(run, p.a, "speed", 2),
+        "a": _recorded(run, run.samples.a, "speed", 2),
         **_derived(run),
         "steps": ("time", p.steps),
-        "unbounded": ("time", run.unbounded, {"means": "in a singular passage: no forces are given"}),
+        "unbounded": (
+            "time",
+            run.unbounded,
+            {"means": "no forces are given: in a singular passage, or momentum steps"},
+        ),
     }
     coords: dict[str, Any] = {
         "time": ("time", p.t, {"units": "s"}),

@@ -151,8 +151,11 @@ class Run(PathResult):
 
     @property
     def samples(self) -> Trajectory:
-        """Motion at the output times, SI: :attr:`path`."""
-        return self.path
+        """Motion at the output times, SI: :attr:`path`; no accelerations where contacts act in momentum steps."""
+        stepped = np.zeros(len(self.path), bool)
+        for p in self.passages:
+            stepped |= (p.contacts is not None) & (self.path.t >= p.start) & (self.path.t <= p.stop)
+        return replace(self.path, a=np.where(stepped[:, None], np.nan, self.path.a)) if stepped.any() else self.path
 
     def _loads(self, label: Label) -> Array:
         if label.kind == "reaction":
@@ -213,10 +216,12 @@ class Run(PathResult):
         """Automatic decisions of the run, in one line; empty if none."""
         auto = str(self.settings.get("formulation", "")).startswith("Auto")
         choice = [str(self.settings["plan"]).replace("\n", "; ")] if auto and "plan" in self.settings else []
-        through = sum(p.unbounded for p in self.passages)
+        piles = sum(p.contacts is not None for p in self.passages)
+        through = sum(p.unbounded for p in self.passages) - piles
         missed = sum(not (p.through or p.unbounded) for p in self.passages)
-        beside = len(self.passages) - through - missed
+        beside = len(self.passages) - through - missed - piles
         counted = {
+            "contacts by momentum steps, of first order": piles,
             "singular passages by momentum steps": through,
             "near misses of singular poses by small steps": missed,
             "nearly singular poses by momentum steps": beside,

@@ -22,20 +22,31 @@ from loopdyn.analysis.reconnect import impulses_between
 from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
-from loopdyn.loops.one_sided import PULLED, ContactState, Pressing, Struck, gaps
-from loopdyn.run.events import TINY, Crossing, Watched, crossing_program
+from loopdyn.integrators.gap_rows import GapRows, gap_rows, measure, rows_of, some
+from loopdyn.loops.one_sided import PULLED, ContactState, NoContactForces, Pressing, Struck, gaps
+from loopdyn.run.events import TINY, Crossing, Watched
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal, Recorder
 from loopdyn.system.sides import all_closed, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
+from loopdyn.tree.functions import energy
 
 Array = NDArray[np.float64]
 
 IMPACTS = 100  # most impacts of all closed sides one after another at one time
 CHANGES = 100  # most changes of the closed sides at one time
+MANY, CROWDED = 20, 50  # sides closed at once that are many; most changes with so many of them in a run
 UNNOTICED = 1e-6  # natural units by which a gap may close before a run that did not notice it ends
 IMPLIED = 1e-8  # natural units by which the gap of an implied side may close before contacts are decided again
+
+
+class Unsettled(LoopdynError):
+    """Contacts that do not settle one after another at a time."""
+
+    def __init__(self, why: str):
+        super().__init__(f"{why}. Let contacts act in momentum steps: formulation='momentum', Moreau(step=...).")
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -56,6 +67,7 @@ class Reaction:
     after: State
     phase: Phase
     new_phase: bool
+    given: float  # J, work of drivers and moving bases in impacts
     notes: list[Note] = field(default_factory=list)
 
 
@@ -80,19 +92,33 @@ class Contacts:
             rows = [closed.constraint_rows.index(s.name) for s in self.sides]
             self._unit, self._dimensions = closed.row_units[rows], [closed.row_dimensions[k] for k in rows]
             self._sign = np.array([s.sign for s in self.sides], float)
+            corners = [s.corners for s in self.sides]
+            self._gaps = gap_rows(closed, np.array(rows), self._sign / self._unit, corners)
+            self._rows = rows_of(self._gaps)
+            self._compiled = np.array(rows) < closed.nc - int(closed.model.n_user)  # rows of users are in Python
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
         self._changed_at, self._changes = np.nan, 0
         self.close = False  # whether an open gap was not larger than rounding at the end of the last step
+        self.in_steps = False  # whether contacts act inside momentum steps: they are no events then
+        self.crowded = 0  # changes with many closed sides
 
     def __bool__(self) -> bool:
-        return bool(self.sides)
+        return bool(self.sides) and not self.in_steps
+
+    def leave_to_steps(self) -> None:
+        """Let contacts act inside momentum steps from now on."""
+        self.in_steps, self.close, self._forces, self._open = True, False, None, []
 
     # ---------------------------------------------------------------------------------------- what is watched
 
     def gaps(self, state: State) -> tuple[Array, Array]:
         """Gaps of all sides and their rates, natural units."""
-        gap, rate = gaps(self.base, state)
+        gap, rate = np.zeros((2, len(self.sides)))
+        measure(self._gaps, self._rows, state.t, state.q, state.v, gap, rate)
+        if self._compiled.all() and (np.isfinite(gap) & np.isfinite(rate)).all():
+            return gap, rate
+        gap, rate = gaps(self.base, state)  # raises, and names the row, where it is not defined
         return gap / self._unit, rate / self._unit
 
     def watched(self, phase: Phase, solver: Callable[[], Solver], state: State) -> list[Watched]:
@@ -102,11 +128,12 @@ class Contacts:
         for k, side in enumerate(self.sides):
             if k in closed:
                 continue
-            self._open.append((k, self._gap(k, side, implied=side.name in phase.implied)))
+            given = Crossing(partial(self._value, k, self._margin(phase, side)), f"{side.name} closes", direction=-1)
+            self._open.append((k, Watched(given, kind="contact", contact=True, gap=bool(self._compiled[k]))))
         found = [w for _, w in self._open]
         self.hold(state)
         if closed:
-            at = self._at(phase, state)
+            at = self._at(phase, state, closed)
             names = list(phase.system.constraint_rows)
             rows = [names.index(self.sides[k].name) for k in closed]
             d = np.where(at.held[closed], 0.0, 1.0 / np.where(at.scale > 0.0, at.scale, 1.0)[closed])
@@ -123,22 +150,30 @@ class Contacts:
             if abs(gap[k]) <= AT_LIMIT:
                 watched.hold(state.t, TINY)
 
-    def _gap(self, k: int, side: Side, implied: bool) -> Watched:
-        name, program = f"{side.name} closes", None
-        given = Crossing(partial(self._value, k, IMPLIED if implied else 0.0), name, direction=-1)
-        if side.coordinate in self.base.coordinates and not implied:
-            sign = "x" if side.sign > 0 else "-x"
-            text = f"{sign} - ({side.sign * float(side.bound)!r})"
-            program = crossing_program(self.base, Crossing(text, name, coordinates={"x": str(side.coordinate)}))
-        return Watched(given, program, kind="contact", contact=True)
+    @property
+    def solvers(self) -> list[Solver]:
+        """The solver that tells the forces of closed sides, if there are any: inputs must reach it."""
+        return [] if self._forces is None else [self._forces.solve]
+
+    def open_gaps(self, phase: Phase) -> GapRows | None:
+        """Gaps of the sides that are watched, for compiled steps."""
+        which = [k for k, watched in self._open if watched.gap]
+        margin = [self._margin(phase, self.sides[k]) for k in which]
+        return some(self._gaps, np.array(which), np.array(margin)) if which else None
+
+    @staticmethod
+    def _margin(phase: Phase, side: Side) -> float:
+        return IMPLIED if side.name in phase.implied else 0.0
 
     def _value(self, k: int, margin: float, t: float, q: Array, v: Array) -> float:
         return float(self.gaps(State(t, q, v))[0][k]) + margin
 
-    def _at(self, phase: Phase, state: State) -> ContactState:
-        """Everything about the gaps at a state of a phase."""
-        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), self.adapt()).system
-        return ContactState(self.base, free, self.sides, state)
+    def _at(self, phase: Phase, state: State, closed: Sequence[int]) -> ContactState:
+        """Everything about the gaps at a state of a phase, of which some are closed."""
+        adapt = self.adapt()
+        free = compiled(self.base, replace(phase, touching=(), implied=(), indeterminate=()), adapt).system
+        adapt(free)  # the inputs of a simulation are in the system of the present phase alone
+        return ContactState(self.base, free, self.sides, state, closed)
 
     # ------------------------------------------------------------------------------------------- reactions
 
@@ -161,12 +196,17 @@ class Contacts:
         if deep:
             raise self._unnoticed(deep[0], gap[deep[0]])
         beyond = any(gap[k] < -AT_LIMIT and rate[k] < 0.0 for k, _ in self._open)
-        return beyond or bool(self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0)
+        return beyond or self.pulls(state)
+
+    def pulls(self, state: State) -> bool:
+        """Whether the force of a closed side would have to pull at a state."""
+        return self._forces is not None and self._forces(state.t, state.q, state.v) < 0.0
 
     def check_outputs(self, recorder: Recorder) -> None:
         """Raise if a new output of several compiled steps is beyond a stop; outputs from there on are removed.
 
-        Steps follow each other without a check only where all sides are stops of coordinates of the tree.
+        Compiled steps see gaps that are closed at their ends. Inside them stops of coordinates of the tree are checked
+        here, which costs next to nothing.
         """
         path = recorder.path(recorder.checked)
         for k, _ in self._open:
@@ -192,34 +232,43 @@ class Contacts:
         The gap that was `met` there is closed, whatever rounding says. If it `stays` closed, its rebound does not rise
         above the rounding by which it is below zero: it is at rest.
         """
-        pulled = [] if self._forces is None else self._forces.pulled(state)
         gap, _ = self.gaps(state)
         reached = [k for k, w in self._open if w is met]
         kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k in reached)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
         if not closed:
             return None
-        self._count(state.t)
-        at = self._at(phase, state)
+        self._count(state)
+        at = self._at(phase, state, closed)
+        f = self._forces
+        pulled = [] if f is None else at.pulled(f.closed, 0.5 * f.pull)
         after, struck = self._impacts(at, closed)
         at = after
-        slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached)]
-        pressing = at.pressing(slow, pulled if not struck else ())
+        slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached and _falls_back(at, k))]
+        try:
+            pressing = at.pressing(slow, pulled if not struck else ())
+        except NoContactForces as error:
+            raise Unsettled(str(error).partition(". ")[0]) from error
         at, settled = self._settled(at, pressing)
         following = self._phase_of(phase, at, pressing)
         names = tuple((f.touching, f.implied) for f in (phase, following))
         if not struck and names[0] == names[1] and not settled.any():
             return None
+        self.crowded += len(closed) >= MANY
+        if self.crowded > CROWDED:
+            raise Unsettled(f"{len(closed)} contacts and more keep changing at t = {state.t:.9g} s")
         notes = self._impact_notes(phase, state, at.state, struck) if struck else []
         notes += self._changes_of(phase, following, after, pressing)
-        return Reaction(at.state, following, names[0] != names[1], notes)
+        given = sum(x.work for x in struck)
+        given = energy(self.base, after.state).kinetic - energy(self.base, state).kinetic - given if struck else 0.0
+        return Reaction(at.state, following, names[0] != names[1], given, notes)
 
-    def _count(self, t: float) -> None:
+    def _count(self, state: State) -> None:
         """Raise if contacts change again and again at one time."""
-        self._changes = self._changes + 1 if t == self._changed_at else 0
-        self._changed_at = t
+        self._changes = self._changes + 1 if state.t == self._changed_at else 0
+        self._changed_at = state.t
         if self._changes > CHANGES:
-            raise LoopdynError(f"contacts change more than {CHANGES} times at t = {t:.9g} s. Check bounds and start.")
+            raise Unsettled(f"contacts change more than {CHANGES} times at t = {state.t:.9g} s")
 
     def _impacts(self, at: ContactState, closed: list[int]) -> tuple[ContactState, list[Struck]]:
         """Impacts of closed sides until no gap closes, and the state after them."""
@@ -231,7 +280,7 @@ class Contacts:
             struck = at.sequential(closed) if sequential else at.simultaneous(closed)
             found.append(struck)
             at = at.with_speeds(struck.v)
-        raise LoopdynError(f"more than {IMPACTS} impacts at t = {at.state.t:.9g} s do not separate the parts.")
+        raise Unsettled(f"more than {IMPACTS} impacts at t = {at.state.t:.9g} s do not separate the parts")
 
     @staticmethod
     def _settled(at: ContactState, pressing: Pressing) -> tuple[ContactState, Array]:
@@ -289,6 +338,12 @@ class Contacts:
         return 2.0 * w / (-b * (1.0 - e)) if 0.0 < w <= at.slow[k] and b < 0.0 and e < 1.0 else 0.0
 
 
+def _falls_back(at: ContactState, k: int) -> bool:
+    """Whether a gap rises by no more than it may be below zero: it does not open before it closes again."""
+    w, b = float(at.rate[k]), float(at.b[k])
+    return w * w <= -2.0 * AT_LIMIT * float(at.unit[k]) * b
+
+
 class _Forces:
     """Event function: the smallest force of the closed sides, mass metric, and what it may pull."""
 
@@ -301,14 +356,6 @@ class _Forces:
 
     def __call__(self, t: float, q: Array, v: Array) -> float:
         return float(self._scaled(t, q, v).min()) + self.pull
-
-    def pulled(self, state: State) -> list[int]:
-        """Closed sides that would have to pull at a state."""
-        try:
-            force = self._scaled(state.t, state.q, state.v)
-        except LoopdynError:
-            return []
-        return [k for k, x in zip(self.closed, force.tolist(), strict=True) if x <= -0.5 * self.pull]
 
 
 def book(journal: Journal, notes: Sequence[Note], before: State, after: State, loss: float) -> None:

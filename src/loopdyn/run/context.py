@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation, Solver
 from loopdyn.formulations.registry import prepare_at, require_support
 from loopdyn.integrators.stepper import Stepper
@@ -93,6 +94,11 @@ class RunContext:
     def enter(self, phase: Phase, state: State) -> None:
         """Continue with the constraints of another phase; the stepper must still be started."""
         system = phase.system
+        if self.contacts.in_steps and system is not self.system:
+            raise LoopdynError(
+                "constraints cannot change while contacts act in momentum steps. Leave out locks, releases and added "
+                "constraints, or the integrator Moreau."
+            )
         require_support(system, self.method)
         decided = decide(system, state)
         rank, solver = decided.count, prepare_at(system, self.method, state, decided)
@@ -115,4 +121,5 @@ class RunContext:
 
         own = [w for w in watch.crossings if not w.contact]
         watch.crossings = own + self.contacts.watched(phase, solver, state)
+        watch.gaps = self.contacts.open_gaps(phase)
         self.stepper.watch(*(watch.functions() if watch.compiled else ([], [])))

@@ -19,17 +19,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopdyn.analysis.contradictions import beyond_tolerance, check_open_rows, choose_again
 from loopdyn.engine.status import FINE, TURNED
 from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.files import WritingError
 from loopdyn.integrators.auto import AutoIntegrator
+from loopdyn.integrators.moreau import Moreau
 from loopdyn.integrators.outcome import Outcome
 from loopdyn.integrators.stiff import Stiff
 from loopdyn.interrupts import Halt
 from loopdyn.loops.rank import dead_point
 from loopdyn.results.run import Run, Statistics
+from loopdyn.run.contact_steps import ContactStepping
+from loopdyn.run.contacts import Unsettled
 from loopdyn.run.context import RunContext
 from loopdyn.run.event_handling import Ending, EventHandler
 from loopdyn.run.locking import phase_of
@@ -37,6 +41,8 @@ from loopdyn.run.progress import Progress
 from loopdyn.run.restart import Checkpoint
 from loopdyn.run.singular_passage import SingularPoses, moving_energy
 from loopdyn.system.system import State, System
+
+Array = NDArray[np.float64]
 
 WORTH = 100  # remaining steps, at their current size, from which switching to the stiff integrator pays
 PATIENCE = 10  # times a solver may request to be prepared again without a step in between
@@ -64,6 +70,7 @@ class RunDriver:
         self.asked = 0  # times the solver has requested to be prepared again, without a step in between
         self.seconds = 0.0  # computing time of the last steps
         self.complete = True  # no step was left unfinished: the run can be resumed from here
+        self.works: Array | None = None  # at the start, of drivers in impacts
         context.stepper.allow(first.t, context.end)
         context.recorder.reference = moving_energy(context.system, first)
         if context.watch.crossings and context.watch.compiled:
@@ -92,6 +99,8 @@ class RunDriver:
         if context.contacts:
             self._begin_contacts()
         self._start()
+        if context.contacts.in_steps:
+            self.events.pile = ContactStepping(context, self.first)
         if context.recorder.times[0] == first.t:
             context.stepper.write(context.recorder.out)
 
@@ -99,10 +108,18 @@ class RunDriver:
         """Decide which contacts are closed at the start."""
         context, first = self.context, self.first
         context.contacts.start(first)
+        if isinstance(context.stepper.integrator, Moreau):
+            context.contacts.leave_to_steps()
+            return
         context.watch_contacts(context.journal.phase, first)
-        reaction = context.contacts.react(context.journal.phase, first)
+        try:
+            reaction = context.contacts.react(context.journal.phase, first)
+        except Unsettled as error:
+            self.events.leave_contacts_to_steps(error, first, np.zeros(context.stepper.sources))
+            return
         if reaction is not None:
-            self.first = self.events.change_contacts(reaction, first, np.zeros(context.stepper.sources))
+            self.works = np.zeros(context.stepper.sources)
+            self.first = self.events.change_contacts(reaction, first, self.works)
 
     def _start(self) -> None:
         end = self.context.next_stop(self.first.t)
@@ -110,7 +127,7 @@ class RunDriver:
         if self.singular and self.poses.begin(self.first):
             return
         try:
-            self.context.stepper.start(self.first, end)
+            self.context.stepper.start(self.first, end, self.works)
         except SingularityError:
             if not self.poses.begin(self.first):
                 raise
@@ -171,6 +188,8 @@ class RunDriver:
         ongoing, stepper, ended = self.poses.ongoing, self.context.stepper, None
         if outcome.succeeded:
             ended = self.events.handle(outcome.stepped and (check_each or outcome.may_hold_event))
+            if self.events.pile is not None:
+                self.events.pile.collect()
         self.poses.note_steps()
         wrong = self.context.recorder.check(self.context.journal.phases)
         if not wrong and ended is None and outcome.stepped and outcome.end == "running":
@@ -192,6 +211,7 @@ class RunDriver:
         context, stepper = self.context, self.context.stepper
         return (
             context.search_events_in_python
+            or self.events.pile is not None
             or context.system.tolerated is not None
             or self.poses.ongoing is not None
             or context.contacts.close
@@ -300,12 +320,14 @@ class RunDriver:
     @property
     def in_passage(self) -> bool:
         """Whether the run is in a singular passage, or has just left a step of one: it cannot be saved there."""
-        return self.poses.ongoing is not None or self.context.passed > self.context.stepper.step_start
+        ongoing = self.poses.ongoing is not None or self.events.pile is not None
+        return ongoing or self.context.passed > self.context.stepper.step_start
 
     def saved(self) -> dict[str, Any]:
         """All that is needed to resume, by name; the arrays are those in use."""
         context = self.context
         data: dict[str, Any] = {"stiff": np.array(isinstance(context.stepper.integrator, Stiff))}
+        data["crowded"] = np.array(context.contacts.crowded)
         for part in (context.stepper, context.recorder, context.journal, context.watch):
             data |= part.save()
         return data
@@ -340,6 +362,7 @@ class RunDriver:
         if saved["stiff"] and isinstance(context.stepper.integrator, AutoIntegrator):
             context.stepper = context.stepper.with_integrator(context.stepper.integrator.stiff())
         context.stepper.restore(saved)
+        context.contacts.crowded = int(saved["crowded"])
 
     # ------------------------------------------------------------------------------------------- the result
 
@@ -353,6 +376,8 @@ class RunDriver:
             except WritingError as error:
                 warn(f"the last segment of the checkpoint is missing: {error}")
         self.poses.book_rest()
+        if (pile := self.events.pile) is not None:
+            journal.book_passage(pile.passage(), pile.start, context.stepper.state())
         path = recorder.path()
         return Run(
             context.system,

@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
+from loopdyn.formulations.auto.formulation import Auto
+from loopdyn.integrators.moreau import Moreau
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
-from loopdyn.run.contacts import Reaction, book
+from loopdyn.run.contact_steps import ContactStepping, suitable_step
+from loopdyn.run.contacts import Reaction, Unsettled, book
 from loopdyn.run.context import RunContext
 from loopdyn.run.event_actions import apply
 from loopdyn.run.events import Action, Found, Watched
@@ -18,6 +21,7 @@ from loopdyn.run.locking import Add, Lock, Release, change, compiled
 from loopdyn.run.singular_passage import SingularPoses, moving_energy, require_branch
 from loopdyn.system.system import State, System, TableUse
 from loopdyn.thresholds import CONSISTENT
+from loopdyn.tree.power import GIVEN, N_OTHERS
 from loopdyn.tree.residuals import residuals
 from loopdyn.tree.tables import leave_table, table_place
 
@@ -57,6 +61,7 @@ class EventHandler:
 
     def __init__(self, context: RunContext, poses: SingularPoses):
         self.context, self.poses = context, poses
+        self.pile: ContactStepping | None = None  # sums over momentum steps with contacts
 
     def handle(self, look: bool) -> Ending | None:
         """Handle time events and, if `look` is set, crossings in the last step, in the order of time.
@@ -86,7 +91,11 @@ class EventHandler:
         Contacts are decided again. Inside a singular passage another passage begins: momentum steps continue.
         """
         context = self.context
-        reaction = context.contacts.react(context.journal.phase, state) if context.contacts else None
+        try:
+            reaction = context.contacts.react(context.journal.phase, state) if context.contacts else None
+        except Unsettled as error:
+            self.leave_contacts_to_steps(error, state, works)
+            return
         if reaction is not None:
             state = self.change_contacts(reaction, state, works)
         self._restart(state, works, before)
@@ -111,13 +120,40 @@ class EventHandler:
             self.context.recorder.take_back(state.t)
             raise
 
+    def leave_contacts_to_steps(self, error: Unsettled, state: State, works: Array) -> None:
+        """Continue by momentum steps with contacts, where `auto` may choose; else raises."""
+        context, phase = self.context, self.context.journal.phase
+        if not (isinstance(context.method, Auto) and context.method.passes(context.system)) or self.poses.ongoing:
+            raise error
+        context.recorder.take_back(state.t)
+        context.contacts.leave_to_steps()
+        watch = context.watch
+        watch.crossings, watch.gaps = [w for w in watch.crossings if not w.contact], None
+        free = replace(phase, touching=(), implied=(), indeterminate=(), first=context.recorder.written)
+        context.enter(compiled(context.system, free, context.with_inputs), state)
+        monitor = context.stepper.monitor
+        assert monitor is not None
+        steps = Moreau(step=suitable_step(context.system, state))
+        context.stepper = context.stepper.with_solver(monitor.momentum, steps)
+        context.stepper.watch([], [])
+        context.stepper.start(state, context.next_stop(state.t), works)
+        self.pile = ContactStepping(context, state)
+        name = f"{error.why}: momentum steps of {steps.step:.2g} s, of first order, go on"
+        context.journal.book("momentum steps", name, state)
+
     def change_contacts(self, reaction: Reaction, state: State, works: Array) -> State:
-        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after."""
+        """Record impacts and other changes of contacts at a state, and enter their phase; returns the state after.
+
+        What drivers and moving bases do in impacts is added to `works`.
+        """
         context = self.context
         phase = reaction.phase
         if reaction.new_phase:
             phase = compiled(context.system, replace(phase, first=context.recorder.written), context.with_inputs)
         loss = moving_energy(context.journal.phase.system, state) - moving_energy(phase.system, reaction.after)
+        if context.settings["moved"]:
+            works[GIVEN - N_OTHERS] += reaction.given
+            loss += reaction.given
         book(context.journal, reaction.notes, state, reaction.after, loss)
         context.recorder.lose(loss)
         if reaction.new_phase:
@@ -192,7 +228,11 @@ class EventHandler:
         several = found is not None and found.watched.kind == "separation"
         for t in times if several else times[:1]:
             state, works = stepper.interpolate(t), stepper.works
-            reaction = self._react(state, None if found is None else found.watched, stays)
+            try:
+                reaction = self._react(state, None if found is None else found.watched, stays)
+            except Unsettled as error:
+                self.leave_contacts_to_steps(error, state, works)
+                return True
             if reaction is not None:
                 context.recorder.take_back(t)
                 after = self.change_contacts(reaction, state, works)

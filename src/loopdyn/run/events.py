@@ -26,6 +26,7 @@ from loopdyn.engine.uncompiled import python_function
 from loopdyn.errors import LoopdynError
 from loopdyn.files import Misfit
 from loopdyn.integrators.event_sampling import SAMPLES, may_dip, sign_changes
+from loopdyn.integrators.gap_rows import GapRows
 from loopdyn.loops.reactions import Reactions, freedom_rate
 from loopdyn.quantities.expressions import Program, parse
 from loopdyn.quantities.expressions import opcodes as OP
@@ -141,7 +142,7 @@ Given = Crossing | At | Limits | Function
 # Kinds of events: zero crossing of a user's function; a time given by the user; a joint at or beyond a limit; an impact
 # of contacts; a contact that closes and stays closed; one that opens; a table left; steps limited by stability; other
 # independent coordinates, or other redundant rows left open, from then on; momentum steps through or near a singular
-# pose; small steps near one; an estimated state in a singular pose.
+# pose; small steps near one; an estimated state in a singular pose; contacts by momentum steps from then on.
 KINDS = (
     "crossing",
     "time",
@@ -156,6 +157,7 @@ KINDS = (
     "singular passage",
     "near miss",
     "singular pose",
+    "momentum steps",
 )
 
 
@@ -178,8 +180,8 @@ class Event:
     kind : str
         "crossing", "time", "limit", "impact" (of contacts), "contact" (closed from then on), "separation" (of
         contacts), "table" (left), "stiff" (the stiff integrator takes over), "coordinate switch" (of the independent
-        speeds), "rows left open" (other redundant constraints), "singular passage", "near miss" or "singular pose"
-        (the state there is estimated).
+        speeds), "rows left open" (other redundant constraints), "singular passage", "near miss", "singular pose"
+        (the state there is estimated) or "momentum steps" (with contacts, see :class:`loopdyn.integrators.Moreau`).
     """
 
     t: float
@@ -230,6 +232,7 @@ class Watched:
     rest: Callable[[State], bool] | None = None  # whether the state after the action is at rest at a limit
     table: TableUse | None = None  # table whose breakpoints these are: the integration restarts, without an event
     contact: bool = False  # the gap of a contact, or the forces of those that are closed
+    gap: bool = False  # one of `Watch.gaps`
     leaves: bool = False  # a limit beyond which the run continues, with a warning
     beyond_at_start: str = ""  # text of the warning if the run starts beyond it
     # time of the last crossing, and a value with the right sign to use there, where the function is zero up to rounding
@@ -240,7 +243,7 @@ class Watched:
     def compiled(self) -> bool:
         """Whether it can be evaluated without Python."""
         function = self.event.function
-        return self.program is not None or python_function(function) is not function
+        return self.gap or self.program is not None or python_function(function) is not function
 
     def value(self, state: State) -> float:
         """Value at a state; raises if it is NaN."""
@@ -279,6 +282,7 @@ class Watch:
     crossings: list[Watched] = field(default_factory=list)
     times: list[At] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)  # warnings on limits that cannot be monitored
+    gaps: GapRows | None = None  # open gaps of contacts
 
     @property
     def compiled(self) -> bool:
@@ -315,10 +319,10 @@ class Watch:
                 )
         return found
 
-    def functions(self) -> tuple[list[Any], list[Program]]:
-        """Jitted functions and formulas."""
-        jitted = [w.event.function for w in self.crossings if w.program is None]
-        return jitted, [w.program for w in self.crossings if w.program is not None]
+    def functions(self) -> tuple[list[Any], list[Program], GapRows | None]:
+        """Jitted functions, formulas and gaps."""
+        jitted = [w.event.function for w in self.crossings if w.program is None and not w.gap]
+        return jitted, [w.program for w in self.crossings if w.program is not None], self.gaps
 
     def sees(self, inside: Callable[[float], State], start: float, stop: float, end: State) -> bool:
         """Whether there is a crossing in the step from `start` to `stop`, which ends at the state `end`."""

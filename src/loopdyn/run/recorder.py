@@ -77,6 +77,7 @@ class Journal:
         """Record a singular passage, which is also an event."""
         self.passages.append(made)
         kind = "singular passage" if made.through else "near miss"
+        kind = "momentum steps" if made.contacts is not None else kind
         later = None if made.of_joints is None else partial(getattr, made, "impulses")
         self.book(kind, str(made), start, stop, t=made.start, of_joints=later)
 

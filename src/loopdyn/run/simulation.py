@@ -182,11 +182,11 @@ class Simulation:
         return self._inputs.names
 
     def _reached(self) -> tuple[State, Array]:
-        """State reached and its accelerations, which are NaN inside a singular passage."""
+        """State reached and its accelerations: NaN in a singular passage, and in momentum steps with contacts."""
         if self._last is not None:
             return self._last
         stepper = self._driver.context.stepper
-        if self._driver.poses.ongoing is not None:
+        if self._driver.poses.ongoing is not None or self._driver.events.pile is not None:
             state = stepper.state() if stepper.t == self._t else stepper.interpolate(self._t)
             return state, np.full(len(state.v), np.nan)
         return stepper.state(), stepper.accelerations_reached
@@ -284,6 +284,8 @@ class Simulation:
             driver.poses.begin(state, works, ongoing.largest)
         elif context.stepper.stepping is not None:
             context.stepper.start(state, context.next_stop(self._t), works)
+        elif change == JUMPED and context.contacts.pulls(state):
+            driver.events.start_anew(state, works, state)
         elif change == JUMPED or self._fixed:
             context.stepper.law_jumped()
 
@@ -396,7 +398,8 @@ class Simulation:
         if not self._inputs.names:
             return []
         context, ongoing = self._driver.context, self._driver.poses.ongoing
-        solvers = [context.stepper.solver] if ongoing is None else [context.stepper.solver, ongoing.regular.solver]
+        solvers = [context.stepper.solver, *([] if ongoing is None else [ongoing.regular.solver])]
+        solvers += context.contacts.solvers
         system = context.journal.phase.system
         found = {id(s.floats): (s, s.ints, s.floats) for s in self._systems(system)}
         for solver in solvers:
@@ -439,7 +442,8 @@ class Simulation:
         """
         if self._driver.in_passage:
             raise LoopdynError(
-                f"in a singular passage, at t = {self._t:g} s, there is no copy. Make it before or after."
+                f"in a singular passage, or while contacts act in momentum steps, at t = {self._t:g} s, there is no "
+                "copy. Make it before or after."
             )
         self._check()
         other = object.__new__(Simulation)
@@ -478,7 +482,7 @@ class _Before:
         self.driver, context = driver, driver.context
         self.stepper, self.passed, self.end = context.stepper, context.passed, context.end
         self.saved = {name: np.array(x) for name, x in context.stepper.save().items()}
-        self.watched = context.watch.save()
+        self.watched, self.crowded = context.watch.save(), context.contacts.crowded
         self.journal, self.recorder = context.journal.lengths(), context.recorder.sums()
         self.flags = driver.landed, driver.asked
 
@@ -490,6 +494,8 @@ class _Before:
         context.stepper, context.passed, context.end = self.stepper, self.passed, self.end
         context.journal.shorten(self.journal)
         context.watch.system = context.journal.phase.system
-        context.watch.restore(self.watched)
-        context.recorder.restore_sums(self.recorder)
         self.stepper.restore(self.saved)
+        context.watch_contacts(context.journal.phase, self.stepper.state())
+        context.watch.restore(self.watched)
+        context.contacts.crowded = self.crowded
+        context.recorder.restore_sums(self.recorder)

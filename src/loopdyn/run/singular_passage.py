@@ -6,6 +6,7 @@ impulses over a step are those that close the joints at its end.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,9 @@ class Passage:
     branches : tuple of (nv,) arrays
         Speeds along the branches that meet in the pose, scaled so that the fastest is 1 in natural units; empty if
         unknown: they are found if one row is lost and the mechanism has one degree of freedom.
+    contacts : mapping, optional
+        No singular pose, but momentum steps with contacts (:class:`loopdyn.integrators.Moreau`): the impulse of each
+        side over all of them, N s or N m s. Forces in between are not given.
     """
 
     start: float
@@ -86,6 +90,7 @@ class Passage:
     energy_jump: float
     branches: tuple[Array, ...] = field(default=(), repr=False)
     of_joints: Impulses = field(default=None, repr=False)
+    contacts: Mapping[str, float] | None = None
 
     @cached_property
     def impulses(self) -> Reactions | None:
@@ -100,7 +105,7 @@ class Passage:
     @property
     def unbounded(self) -> bool:
         """Whether forces may be unbounded: the passage goes through a singular pose, or begins or ends in one."""
-        return self.crossed or self.indicator < TOUCHED
+        return self.crossed or self.indicator < TOUCHED or self.contacts is not None
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers, for files."""
@@ -110,6 +115,8 @@ class Passage:
 
     def __str__(self) -> str:
         """One line."""
+        if self.contacts is not None:
+            return f"contacts by {self.steps} momentum steps until t = {self.stop:.6g} s, of first order"
         kind = "momentum" if self.through else "small"
         when = ", ".join(f"{t:.6g}" for t in self.poses)
         if self.crossed:
