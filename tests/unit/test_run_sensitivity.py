@@ -218,9 +218,6 @@ def test_refusals_of_runs():
         ld.sensitivity(system, "time(floor)", "h", t_span=(0, 0.8))
     with pytest.raises(ld.LoopdynError, match="t_span=\\(0, 5\\)"):
         ld.sensitivity(system, "z", "h", events=[ld.events.At(0.5, "switch")])
-    lock = ld.events.At(0.2, "brake", action=ld.events.Lock("z"))
-    with pytest.raises(ld.LoopdynError, match="locks or releases"):
-        ld.sensitivity(system, "z", "h", t_span=(0, 0.4), events=[lock])
 
 
 def test_equal_peaks_and_grazing_events_are_refused():
