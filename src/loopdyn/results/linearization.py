@@ -153,7 +153,8 @@ class Linearization:
         Examples
         --------
         >>> import loopdyn as ld
-        >>> found = ld.linearize(ld.library.pendulum().compile())
+        >>> system = ld.library.pendulum().compile()
+        >>> found = ld.linearize(system, ld.equilibrium(system))
         >>> abs(found.pole_change(found.poles()[0], np.eye(2)) - 1.0) < 1e-12
         True
         """
