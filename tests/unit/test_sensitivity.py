@@ -239,3 +239,15 @@ def test_a_parameter_that_loads_a_neutral_motion_is_refused():
     system = m.compile()
     with pytest.raises(ld.LoopdynError, match="along a motion that 'u' loads \\(W\\)"):
         ld.sensitivity(system, "W", "u", state=ld.equilibrium(system))
+
+
+def test_an_angle_of_half_a_turn_has_a_derivative():
+    """T at (-L, e1) with e1 = 0: the angle is 180 deg, and by e1 it changes by -1/L; it was that of a full turn."""
+    m = ld.Mechanism("rotor", gravity=(0, 0, 0), parameters={"L": 0.5, "e1": 0.0})
+    m.add_body("rotor", ld.Inertia.point(1.0, at=("L", 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rotor", at=(0, 0, 0))
+    m.points |= {"O": {"at": (0, 0, 0), "on": "ground"}, "X": {"at": (1, 0, 0), "on": "ground"}}
+    m.points |= {"T": {"at": ("-L", "e1", 0), "on": "rotor"}}
+    found = ld.sensitivity(m, "angle(X, O, T, about=z)", ["e1", "L"])
+    assert found.values == pytest.approx([np.pi])
+    assert found.derivatives[0] == pytest.approx([-2.0, 0.0], abs=1e-9)

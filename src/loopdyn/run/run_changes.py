@@ -24,6 +24,7 @@ from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import time_breakpoints
 from loopdyn.run.events import Event, Given, Watch, Watched, watch, with_limits_of_model
 from loopdyn.run.locking import Add, Lock, Phase, Release
+from loopdyn.run.measured_events import MeasureFunction
 from loopdyn.run.phase_changes import change_phase
 from loopdyn.run.simulate import drive_to_end, output_grid, prepare_run, run_choices
 from loopdyn.run.variational import ChangedState, Pass, Stages
@@ -242,6 +243,7 @@ class _Following:
         if watched.leaves:
             return last, self.none, passing.after(last, self.none, None, None, last.t)
         last = self._located(last, watched)
+        self._give_turns(k, watched, last.state)
         own = {
             name: self.family.difference(name, [w.crossings[k].guess(last.state) for w in watches])
             for name, watches in self.varied.items()
@@ -267,6 +269,18 @@ class _Following:
         if len(found) != 1:
             raise LoopdynError(f"{len(found)} events are called '{name}'. Give each a name of its own.")
         return found[0]
+
+    def _give_turns(self, k: int, watched: Watched, state: State) -> None:
+        """Give the functions of the neighbours the full turns of angles at a state, which may be half a turn."""
+        function = watched.event.function
+        if not isinstance(function, MeasureFunction):
+            return
+        watched.guess(state)
+        for watches in self.varied.values():
+            for w in watches:
+                other = w.crossings[k].event.function
+                assert isinstance(other, MeasureFunction)
+                other.restore(function.save())
 
     def _located(self, node: ChangedState, watched: Watched) -> ChangedState:
         """State at the zero of an event function next to a node."""
@@ -302,6 +316,7 @@ class Functionals:
     def __init__(self, found: RunChanges):
         self.found, self.family = found, found.family
         self.system = found.family.system
+        self._known: dict[float, dict[str, float]] = {}  # angles of the output by time
 
     def of(self, what: Functional) -> tuple[float, Array, str]:
         """Value, derivatives and unit."""
@@ -309,6 +324,7 @@ class Functionals:
             t, dt = self._time(what)
             return t, dt, "s"
         output = ChangingOutput(self.system, what.inside)
+        self._known.clear()
         if what.kind == "end":
             last = self.found.segments[-1]
             y, dy, _ = self._at(output, last, last.last, last.ended)
@@ -330,16 +346,33 @@ class Functionals:
             raise LoopdynError(f"event '{name}' happened {len(times[name])} times, not {n}.")
         return times[name][n - 1]
 
+    def _turns(self, output: ChangingOutput, node: ChangedState) -> dict[str, float]:
+        """Angles at a node with the full turns that they have in the run."""
+        if node.t not in self._known:
+            p = self.found.run.path
+            here, k = _path([node.state], [node.local.a]), int(np.searchsorted(p.t, node.t))
+            pairs = ((p.t, here.t), (p.q, here.q), (p.v, here.v), (p.a, here.a), (p.t, here.along))
+            self._known[node.t] = output.angles(self.system, Path(*(np.concatenate([x[:k], y]) for x, y in pairs)))
+        return self._known[node.t]
+
+    def _value(self, output: ChangingOutput, seg: SmoothStretch, node: ChangedState) -> float:
+        turns = self._turns(output, node)
+        return float(output.values(seg.passing.system, _path([node.state], [node.local.a]), turns)[0])
+
     @staticmethod
     def _derived(
-        output: ChangingOutput, seg: SmoothStretch, path: Path, changes: Sequence[Sequence[Changes]]
+        output: ChangingOutput,
+        seg: SmoothStretch,
+        path: Path,
+        changes: Sequence[Sequence[Changes]],
+        turns: Mapping[str, float],
     ) -> tuple[Array, Array]:
         """Values (n,) and derivatives (p, n) on a stretch."""
         family = seg.passing.family
         moves = {name: Moves([c[k] for c in changes]) for k, name in enumerate(family.parameters)}
         output.require_determined(family.system, path)
-        values = output.values(family.system, path)
-        found = derivatives(family, output, path, moves)
+        values = output.values(family.system, path, turns)
+        found = derivatives(family, output, path, moves, turns)
         return values, np.array([found[name] for name in family.parameters])
 
     def _at(
@@ -348,7 +381,7 @@ class Functionals:
         """Value at a node; its total derivatives if the time of the node changes by dt; and those at fixed time."""
         changes = seg.passing.changes(node)
         path = _path([node.state], [node.local.a])
-        y, dy = self._derived(output, seg, path, [changes])
+        y, dy = self._derived(output, seg, path, [changes], self._turns(output, node))
         fixed = dy[:, 0]
         if not dt.any():
             return float(y[0]), fixed, fixed
@@ -382,13 +415,13 @@ class Functionals:
         for seg in segments:
             r = seg.record
             if r.states:
-                y, dy = self._derived(output, seg, _path(r.states, r.a), r.changes)
+                y, dy = self._derived(output, seg, _path(r.states, r.a), r.changes, self._turns(output, seg.first))
                 w = np.array(r.weights)
                 total += float(w @ y**power)
                 slope += power * (dy * y ** (power - 1)) @ w
             for node, dt, sign in ((seg.first, seg.began, -1.0), (seg.last, seg.ended, 1.0)):
                 if dt.any():
-                    at = _value(output, seg, node)
+                    at = self._value(output, seg, node)
                     slope += sign * at**power * dt
         if kind == "integral":
             return total, slope, f"{output.unit}*s"
@@ -422,8 +455,12 @@ class Functionals:
                 found.append(self._end(output, seg, nodes[-1], seg.ended, sign))
         found.sort(key=lambda x: -x[0])
         run = self.found.run
-        parts = [(s, Path(p.t, p.q, p.v, p.a, p.t)) for s, a, b in run.pieces for p in (run.path[a:b],)]
-        seen = sign * np.concatenate([output.values(s, path) for s, path in parts])
+        seen, turns = np.zeros(0), None
+        for s, a, b in run.pieces:
+            p = run.path[a:b]
+            path = Path(p.t, p.q, p.v, p.a, p.t)
+            seen = np.append(seen, sign * output.values(s, path, turns))
+            turns = output.angles(s, path, turns)
         span = max(float(np.ptp(seen)), 1e-300)
         if not found or float(seen.max()) > found[0][0] + EQUAL * span:
             raise LoopdynError(f"'{text}': a peak between two steps was missed. Give a smaller rtol.")
@@ -441,7 +478,7 @@ class Functionals:
     def _continuous(self, output: ChangingOutput, k: int) -> bool:
         """Whether a quantity is continuous at the start of a segment."""
         before, behind = self.found.segments[k - 1 : k + 1]
-        a, b = _value(output, before, before.last), _value(output, behind, behind.first)
+        a, b = self._value(output, before, before.last), self._value(output, behind, behind.first)
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b))
 
     def _end(
@@ -469,10 +506,6 @@ class Functionals:
         node = at(x)
         value, slope, _ = self._at(output, seg, node, np.zeros(len(self.family.parameters)))
         return sign * value, node.t, slope
-
-
-def _value(output: ChangingOutput, seg: SmoothStretch, node: ChangedState) -> float:
-    return float(output.values(seg.passing.system, _path([node.state], [node.local.a]))[0])
 
 
 def _path(states: Sequence[State], a: Sequence[Array]) -> Path:
