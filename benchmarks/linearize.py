@@ -1,13 +1,16 @@
 """Linear equations of a closed loop by several tools: a hanging parallelogram; time of a platform.
 
 Cranks of 1 m and 1 kg, coupler of 2 m and 2 kg: omega^2 = 3 g/(8/3) = 11.03625. Each tool is used as its documentation
-says for mechanisms with loops; tools that are not installed are left out.
+says for mechanisms with loops; tools that are not installed are left out. All of them are on PyPI:
 
+    pip install pin mujoco exudyn drake
     python benchmarks/linearize.py
 """
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 import time
 from collections.abc import Callable
 
@@ -146,6 +149,52 @@ def by_exudyn() -> str:
     return f"omega^2 = {said[0]}; after a step, with constraint forces known, {said[1]}"
 
 
+def by_drake() -> str:
+    """`Linearize` with the loop closed by a ball; in steps of 1 ms the state need not be an equilibrium."""
+    from pydrake.math import RigidTransform
+    from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
+    from pydrake.multibody.tree import FixedOffsetFrame, RevoluteJoint, SpatialInertia, UnitInertia
+    from pydrake.systems.framework import InputPortSelection, OutputPortSelection
+    from pydrake.systems.primitives import FirstOrderTaylorApproximation, Linearize
+
+    def made(step: float) -> str:
+        plant = MultibodyPlant(time_step=step)
+        if step:
+            plant.set_discrete_contact_approximation(DiscreteContactApproximation.kSap)
+            plant.SetUseSampledOutputPorts(False)  # otherwise the state is not of numbers alone
+        plant.mutable_gravity_field().set_gravity_vector([0.0, -G, 0.0])
+
+        def rod(name: str, parent: object, at: tuple[float, ...], com: tuple[float, ...], mass: float) -> object:
+            about = np.linalg.norm(com) ** 2 / 3  # square of half a length over 3, per mass, about the centre
+            own = UnitInertia(about, about, about).ShiftFromCenterOfMass([-x for x in com])
+            body = plant.AddRigidBody(name, SpatialInertia(mass, com, own))
+            frame = plant.AddFrame(
+                FixedOffsetFrame(f"pin of {name}", parent.body_frame(), RigidTransform(np.array(at)))
+            )
+            plant.AddJoint(RevoluteJoint(f"to {name}", frame, body.body_frame(), [0.0, 0.0, 1.0]))
+            return body
+
+        crank = rod("crank", plant.world_body(), (0, 0, 0), (0, -0.5, 0), 1.0)
+        coupler = rod("coupler", crank, (0, -1, 0), (1, 0, 0), 2.0)
+        rocker = rod("rocker", plant.world_body(), (2, 0, 0), (0, -0.5, 0), 1.0)
+        plant.AddBallConstraint(coupler, np.array([2.0, 0, 0]), rocker, np.array([0, -1.0, 0]))
+        plant.Finalize()
+        ports = InputPortSelection.kNoInput, OutputPortSelection.kNoOutput
+        by = FirstOrderTaylorApproximation if step else Linearize  # a soft closure is not quite at rest at this pose
+        A = by(plant, plant.CreateDefaultContext(), *ports).A()
+        poles = np.log(np.linalg.eigvals(A).astype(complex)) / step if step else np.linalg.eigvals(A)
+        poles = poles[np.argsort(abs(poles))]
+        return f"omega^2 = {abs(poles[0]) ** 2:.9g}; poles {', '.join(f'{p:.4g}' for p in poles)}"
+
+    said = []
+    for name, step in (("continuous", 0.0), ("steps of 1 ms", 1e-3)):
+        try:
+            said.append(f"{name}: {made(step)}")
+        except (RuntimeError, ValueError) as error:
+            said.append(f"{name}: refused, {str(error).splitlines()[0]}")
+    return "; ".join(said)
+
+
 def platform_time() -> str:
     """Shortest of several calls for the 6-UPS platform at one state, prepared."""
     system = ld.library.stewart_6ups().compile()
@@ -160,8 +209,10 @@ def platform_time() -> str:
 
 
 def attempt(name: str, by: Callable[[], str]) -> None:
+    """Print what a tool answers; it works in a temporary folder, since some write files where they are."""
     try:
-        print(f"{name:<10} {by()}")
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            print(f"{name:<10} {by()}")
     except ImportError:
         print(f"{name:<10} not installed")
 
@@ -173,6 +224,7 @@ def main() -> None:
         ("exudyn", by_exudyn),
         ("pinocchio", by_pinocchio),
         ("mujoco", by_mujoco),
+        ("drake", by_drake),
     ):
         attempt(name, by)
     print(f"linearize of the 6-UPS platform, 12 states: {platform_time()}")

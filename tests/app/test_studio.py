@@ -201,6 +201,20 @@ def test_a_text_is_checked_moved_run_and_its_run_saved(tmp_path):
     np.testing.assert_array_equal(run.data["v"].values[0], 0)
 
 
+def test_modes_of_a_text_are_those_of_its_equilibrium(tmp_path):
+    desk = work.Desk(str(tmp_path))
+    with pytest.raises(LoopdynError, match="Find them first"):
+        desk.mode(0)
+    found = desk.modes(SWING, "m.yaml", at_start=False)
+    system = load_text(SWING).compile()
+    mode = ld.linearize(system, ld.equilibrium(system)).modes()
+    assert found.names == (f"0: {mode.frequency[0]:.5g} Hz, damping {mode.damping[0]:.4f}",)
+    assert "crank" in desk.mode(0)
+    with pytest.raises(LoopdynError, match="no mode 1"):
+        desk.mode(1)
+    assert "not an equilibrium" in desk.modes(SWING, "m.yaml", at_start=True).text
+
+
 def test_problems_of_a_text_have_their_lines(tmp_path):
     desk = work.Desk(str(tmp_path))
     found = desk.check(FOUR_BAR.replace("child: rocker, at: [1000", "child: rockr, at: [1000"), "sub/m.yaml")
@@ -684,6 +698,34 @@ def test_run_look_and_save_the_run(page, server):
     waits(page, "ran", "not run yet")
     page.locator(key("save-run")).click()
     waits(page, "status", "there is no run to save")
+
+
+@pytest.mark.slow  # in a real browser
+def test_modes_are_listed_and_move(page):
+    """The four-bar without its motor hangs: one mode, with the frequency of `ld.linearize`, and its crank swings."""
+    open_file(page, "swing.yaml")
+    waits(page, "status", "opened swing.yaml")
+    page.locator(key("tab-modes")).click()
+    page.locator(key("find-modes")).click()
+    waits(page, "modes", "linearized at t = 0 s")
+    system = load_text(SWING).compile()
+    mode = ld.linearize(system, ld.equilibrium(system)).modes()
+    assert f"{mode.frequency[0]:.5g}" in page.locator(key("modes")).inner_text()
+    becomes_true_in_frame(page, "mode-view", "page.bodyPose('crank') !== undefined")
+    turns = []
+    for t in (0.0, 1.0):  # half a period of the film: the other end of the swing
+        in_frame(page, "mode-view", f"page.pause(); page.seek({t})")
+        w, _, _, z = (in_frame(page, "mode-view", "page.bodyPose('crank')")["rotation"][k] for k in range(4))
+        turns.append(2 * np.arctan2(z, w))
+    largest = max(abs(x) for x in mode.moving(0).values())
+    swing = 0.2 * abs(mode.moving(0).get("A", 0.0)) / largest  # rad, to either side
+    assert abs(np.angle(np.exp(1j * (turns[0] - turns[1])))) == pytest.approx(2 * swing, rel=0.05)
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("# the end\nsprings: 1")
+    waits(page, "problems", "springs")
+    page.locator(key("find-modes")).click()
+    waits(page, "modes", "the model has problems")
 
 
 @pytest.mark.slow  # in a real browser

@@ -218,9 +218,6 @@ def test_refusals_of_runs():
         ld.sensitivity(system, "time(floor)", "h", t_span=(0, 0.8))
     with pytest.raises(ld.LoopdynError, match="t_span=\\(0, 5\\)"):
         ld.sensitivity(system, "z", "h", events=[ld.events.At(0.5, "switch")])
-    lock = ld.events.At(0.2, "brake", action=ld.events.Lock("z"))
-    with pytest.raises(ld.LoopdynError, match="locks or releases"):
-        ld.sensitivity(system, "z", "h", t_span=(0, 0.4), events=[lock])
 
 
 def test_equal_peaks_and_grazing_events_are_refused():
@@ -241,6 +238,44 @@ def test_equal_peaks_and_grazing_events_are_refused():
     touch = ld.events.Crossing("a - 0.99999999999999", "touch", coordinates={"a": "x"})
     with pytest.raises(ld.LoopdynError, match="only grazes"):
         ld.sensitivity(system, "x", "k", state=state, t_span=(0, 3), events=[touch])
+
+
+def rotor():
+    """A rotor without weight, at the speed w; T is a point on it at the angle atan2(e1, L)."""
+    m = ld.Mechanism("rotor", gravity=(0, 0, 0), parameters={"L": 0.5, "w": 9.0, "e1": 0.1})
+    m.add_body("rotor", ld.Inertia.point(1.0, at=("L", 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rotor", at=(0, 0, 0))
+    m.points |= {"O": {"at": (0, 0, 0), "on": "ground"}, "X": {"at": (1, 0, 0), "on": "ground"}}
+    m.points |= {"T": {"at": ("L", "e1", 0), "on": "rotor"}}
+    m.start.v["A"] = "w"
+    m.add_measure("angle", "angle(X, O, T, about=z)")
+    return m.compile()
+
+
+@pytest.mark.parametrize("turns", [0.5, 1.5])
+def test_angles_keep_their_turns_at_events_at_half_a_turn_and_behind_them(turns):
+    """At the angle b the speed drops to 0.8 w: b = a0 + w t, then b + 0.8 w (T - t); values are those of the run."""
+    system, T, b = rotor(), 1.5, 2 * np.pi * turns
+
+    def slower(state):
+        return ld.State(state.t, state.q, 0.8 * state.v)
+
+    events = [ld.events.Crossing(f"angle - {b!r}", "slower", action=slower)]
+    of = ["time(slower)", "angle", "mean(angle)", "peak(angle)"]
+
+    def expected(L=0.5, w=9.0, e1=0.1):
+        a0 = np.arctan2(e1, L)
+        t = (b - a0) / w
+        end, total = b + 0.8 * w * (T - t), a0 * t + w * t**2 / 2 + b * (T - t) + 0.4 * w * (T - t) ** 2
+        return np.array([t, end, total / T, end])
+
+    found = ld.sensitivity(system, of, t_span=(0, T), events=events)
+    assert found.values == pytest.approx(expected(), abs=1e-9)
+    run = ld.simulate(system, t_span=(0, T), events=events, progress=False)
+    assert found.value("angle") == pytest.approx(run["angle"].values[-1], abs=1e-5)
+    for k, (name, x) in enumerate({"L": 0.5, "w": 9.0, "e1": 0.1}.items()):
+        slope = five_points(lambda y, n=name: expected(**{n: y}), x, 1e-3 * x)
+        assert found.derivatives[:, k] == pytest.approx(slope, abs=1e-7), name
 
 
 @pytest.mark.slow

@@ -213,3 +213,41 @@ def test_refusals():
         ld.sensitivity(system, "A", [])
     with pytest.raises(ld.LoopdynError, match="indeterminate"):
         ld.sensitivity(system, "A.fz", "crank")
+
+
+def test_an_equilibrium_with_an_idle_freedom_moves_beside_it():
+    """A pendulum against a spring, as above, with a wheel on its own axis that nothing holds or loads."""
+    m = ld.library.pendulum()
+    m.parameters["k"] = 20.0
+    m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness="k"))
+    wheel = m.add_body("wheel", ld.Inertia.cylinder(mass=1.0, radius=0.1, length=0.1, axis=(0, 0, 1), at=(-1, 0, 0)))
+    m.add_joint("W", ld.Revolute(axis=(0, 0, 1)), "bob", wheel, at=(-1, 0, 0))
+    system = m.compile()
+    rest = ld.equilibrium(system)
+    found = ld.sensitivity(system, ["A", "W"], "k", state=rest)
+    A, g = rest["A"], 9.81  # two masses of 1 kg at the length of 1 m: 2 g cos A = k A
+    assert found["A", "k"] == pytest.approx(-A / (20.0 + 2 * g * np.sin(A)), abs=1e-10)
+    assert found["W", "k"] == pytest.approx(0.0, abs=1e-12)
+    assert found.held == ("W",)
+
+
+def test_a_parameter_that_loads_a_neutral_motion_is_refused():
+    """A wheel without weight about its axis: an eccentric mass `u` in the plane loads it, so that it must turn over."""
+    m = ld.Mechanism("wheel", gravity=(0, -9.81, 0), parameters={"u": 0.0})
+    m.add_body("wheel", ld.Inertia.from_principal(1.0, ("u", 0, 0), (0.1, 0.1, 0.1)))
+    m.add_joint("W", ld.Revolute(axis=(0, 0, 1)), m.ground, "wheel", at=(0, 0, 0))
+    system = m.compile()
+    with pytest.raises(ld.LoopdynError, match="along a motion that 'u' loads \\(W\\)"):
+        ld.sensitivity(system, "W", "u", state=ld.equilibrium(system))
+
+
+def test_an_angle_of_half_a_turn_has_a_derivative():
+    """T at (-L, e1) with e1 = 0: the angle is 180 deg, and by e1 it changes by -1/L; it was that of a full turn."""
+    m = ld.Mechanism("rotor", gravity=(0, 0, 0), parameters={"L": 0.5, "e1": 0.0})
+    m.add_body("rotor", ld.Inertia.point(1.0, at=("L", 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rotor", at=(0, 0, 0))
+    m.points |= {"O": {"at": (0, 0, 0), "on": "ground"}, "X": {"at": (1, 0, 0), "on": "ground"}}
+    m.points |= {"T": {"at": ("-L", "e1", 0), "on": "rotor"}}
+    found = ld.sensitivity(m, "angle(X, O, T, about=z)", ["e1", "L"])
+    assert found.values == pytest.approx([np.pi])
+    assert found.derivatives[0] == pytest.approx([-2.0, 0.0], abs=1e-9)

@@ -692,8 +692,6 @@ def test_outputs_between_checks_are_checked_for_stops_that_were_passed():
 def test_analyses_without_contacts_name_those_that_are_closed_and_no_open_ones():
     system = ball(0.5)
     closed, open_ = system.state(), system.state(q={"z": 1.0})
-    with pytest.warns(ld.LoopdynWarning, match="floor is closed .* the equations are those"):
-        ld.linearize(system, closed)
     with pytest.warns(ld.LoopdynWarning, match="floor is closed"):
         ld.kinematics(system, closed)
     with pytest.warns(ld.LoopdynWarning, match="floor is closed .* goes on as if there were none"):

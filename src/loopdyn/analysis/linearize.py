@@ -15,8 +15,8 @@ from loopdyn.analysis.linear_inputs import LinearInputs
 from loopdyn.analysis.linear_outputs import LinearOutputs
 from loopdyn.analysis.linear_remarks import remarks
 from loopdyn.analysis.minimal_states import SPEED, Chart
+from loopdyn.analysis.resting_contacts import with_resting_contacts
 from loopdyn.errors import LoopdynError
-from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.projection import project
 from loopdyn.results.equilibrium import Equilibrium
 from loopdyn.results.linear_path import LinearizationPath
@@ -60,6 +60,9 @@ def linearize(
     deviations from the motion that passes through the state; the rates of the states there are the `residual`.
     Redundant constraint equations do no harm.
 
+    A contact that presses at the state is a constraint of these equations, which hold while it stays closed: its force,
+    the margin, is in the `contacts` of the result.
+
     Parameters
     ----------
     system : System
@@ -86,6 +89,9 @@ def linearize(
         If the loops are open at the state.
     SingularityError
         At a singular pose, where accelerations are not unique.
+    LoopdynError
+        Where small motions have no linear equations: at a contact that is hit, or touches without pressing; along a
+        run whose constraints change.
 
     Examples
     --------
@@ -99,17 +105,11 @@ def linearize(
     """
     options = _Options(tuple(inputs or ()), None if outputs is None else tuple(outputs))
     if isinstance(state, Run):
-        warn_if_closed(system, (state.state(k) for k in range(len(state.path.t))), _WITHOUT)
         return _along(system, state, options, independent)
     if isinstance(state, Equilibrium):
         state = state.state
     state = assemble(system) if state is None else state
-    warn_if_closed(system, [state], _WITHOUT)
     return _at_state(system, state, options, independent)
-
-
-# What it means for linear equations that a contact is closed.
-_WITHOUT = "the equations are those of motions as if there were none. Lock what it holds, or choose a state off it."
 
 
 class _Options(NamedTuple):
@@ -121,23 +121,41 @@ def _along(system: System, run: Run, options: _Options, independent: Sequence[st
     """Linear equations along a run, with the independent coordinates of its first output."""
     if not len(run.path.t):
         raise LoopdynError("the run has no outputs. Simulate a longer span.")
+    _require_same_constraints(run)
     first = run.state(0)
-    names = independent
+    names, resting = independent, with_resting_contacts(system.for_state(first), first)
     if names is None:
-        chart = Chart(Derivatives(system.for_state(first), first))
+        chart = Chart(Derivatives(resting.system, first))
         names = chart.names if len(chart.speeds) < len(chart.positions) else chart.names[: len(chart.positions)]
 
     def at(t: float, complete: bool = True) -> Linearization:
         there = run.at(t)
-        of = system.for_state(there)
+        of = resting.system.for_state(there)
         closed = replace(project(of, there).state, tolerated=there.tolerated)
-        return _at_state(system, closed, options if complete else _Options((), ()), names)
+        found = _at_state(system, closed, options if complete else _Options((), ()), names)
+        if found.contacts.keys() != resting.forces.keys():
+            raise LoopdynError(
+                f"other contacts are closed at t = {t:g} s than at the start of the run, so that there are no linear "
+                "equations along all of it. Take a part of the run in which they stay as they are."
+            )
+        return found
 
     return LinearizationPath(run, tuple(at(float(t)) for t in run.path.t), at)
 
 
+def _require_same_constraints(run: Run) -> None:
+    """Raise if constraints of a run change, or are not those of its system."""
+    changed = any(phase.locks or phase.released or phase.added for phase in run.phases)
+    if changed or len({id(system) for system, _, _ in run.pieces}) > 1:
+        raise LoopdynError(
+            f"constraints change in this run of '{run.system.name}' (locks, releases, contacts), and with them the "
+            "states of linear equations. Linearize a run between these events, or single states: "
+            "ld.linearize(system, run.at(t))."
+        )
+
+
 def _at_state(system: System, start: State, options: _Options, independent: Sequence[str] | None) -> Linearization:
-    system = system.for_state(start)
+    system, forces, contact_notes = with_resting_contacts(system.for_state(start), start, options.inputs)
     at = Derivatives(system, start)
     chart = Chart(at, independent)
     found = chart.states()
@@ -152,6 +170,6 @@ def _at_state(system: System, start: State, options: _Options, independent: Sequ
     matrices = Matrices(found.rates, given.rates(len(states)), read.per_state(found), read.per_input(given))
     natural = np.array([1.0 if d == "angle" else system.size for d in chart.dimensions])
     return Linearization(
-        system, at.state, states, given.signals, read.signals, matrices, remarks(at, chart), chart.rates(), read.values,
-        natural, found.xi, chart.axes.to_F(found.xi),
+        system, at.state, states, given.signals, read.signals, matrices, (*contact_notes, *remarks(at, chart)), forces,
+        chart.rates(), read.values, natural, found.xi, chart.axes.to_F(found.xi),
     )  # fmt: skip

@@ -50,6 +50,7 @@ class ChangingOutput:
     def __init__(self, system: System, text: str):
         self.text, self.angle = text, TRANSMISSION.fullmatch(text.strip())
         self.known: dict[int, tuple[System, CompiledMeasure]] = {}
+        self._angles: bool | None = None  # whether it has angles, once that is known
         if self.angle is None:
             measure = self.compiled(system)
             self.unit, self.level = measure.unit, measure.level
@@ -64,11 +65,26 @@ class ChangingOutput:
             self.known[id(system)] = system, found or compiled_formula(system, self.text, f"'{self.text}'")
         return self.known[id(system)][1]
 
-    def values(self, system: System, path: Path) -> NDArray[Any]:
-        """Values (n,) along a path, in the declared unit."""
+    def angles(self, system: System, path: Path, turns: Mapping[str, float] | None = None) -> dict[str, float]:
+        """Angles in it at the last state of a path, with their full turns; empty if it has none.
+
+        `turns` are those at the first state; by default they are within half a turn there.
+        """
+        if self.angle is not None or self._angles is False:
+            return {}
+        found, terms = Measured(system, path, turns=turns), list[Quantity]()
+        _terms(system, self.compiled(system), terms)
+        for q in terms:
+            if q.kind == "points" or q.label is not None:
+                found.quantity(q)
+        self._angles = bool(found.ends)
+        return found.ends
+
+    def values(self, system: System, path: Path, turns: Mapping[str, float] | None = None) -> NDArray[Any]:
+        """Values (n,) along a path, in the declared unit; `turns` as of :meth:`angles`."""
         if self.angle is None:
             loads = Loads(system, States(path.t, path.q, path.v, path.a))
-            return Measured(system, path, loads).of(self.compiled(system))
+            return Measured(system, path, loads, turns=turns).of(self.compiled(system))
         motions = motions_along(system, path)
         found = transmission_angles(system, motions, self.angle[1], self.angle[2])
         if np.any(np.abs(found - np.pi / 2) < RIGHT_ANGLE):
@@ -133,29 +149,56 @@ class Moves:
         return max((float(np.abs(x).max(initial=0.0)) for x in parts), default=0.0)
 
 
-def derivatives(family: Family, output: ChangingOutput, path: Path, moves: Mapping[str, Moves]) -> dict[str, Array]:
-    """Total derivatives (n,) of an output along a path by each parameter, in its declared unit."""
+def derivatives(
+    family: Family,
+    output: ChangingOutput,
+    path: Path,
+    moves: Mapping[str, Moves],
+    turns: Mapping[str, float] | None = None,
+) -> dict[str, Array]:
+    """Total derivatives (n,) of an output along a path by each parameter, in its declared unit.
+
+    `turns` are angles at the first state: those of neighbours are the nearest to them, also at half a turn.
+    """
     s = family.system
+    if turns is None and len(path.t):
+        turns = output.angles(s, beginning(path))
     if output.level >= LOAD:
-        return {name: _of_loads(family, output, path, name, moved) for name, moved in moves.items()}
-    found: dict[str, Array] = family.by_parameter(lambda other: output.values(other, path))
+        return {name: _of_loads(family, output, path, name, moved, turns) for name, moved in moves.items()}
+    found: dict[str, Array] = family.by_parameter(lambda other: output.values(other, path, turns))
     for name, moved in moves.items():
-        found[name] = found[name] + along_moves(s, output, path, moved)
+        found[name] = found[name] + along_moves(s, output, path, moved, turns)
     return found
 
 
-def along_moves(system: System, output: ChangingOutput, path: Path, moved: Moves) -> Array:
+def beginning(path: Path) -> Path:
+    """First state of a path."""
+    return Path(path.t[:1], path.q[:1], path.v[:1], path.a[:1], path.along[:1])
+
+
+def along_moves(
+    system: System, output: ChangingOutput, path: Path, moved: Moves, turns: Mapping[str, float] | None = None
+) -> Array:
     """Derivatives (n,) of an output, not of loads, along changes of the states of a path."""
     size = moved.size(system)
     if size == 0.0:
         return np.zeros(len(path.t))
+    if turns is None:
+        turns = output.angles(system, beginning(path))
     if output.exact:
-        return np.asarray(output.values(system, moved.path(system, path, 1j * STEP)).imag / STEP)
-    found: Array = five_points(lambda x: output.values(system, moved.path(system, path, x)), DIFFERENCE / size)
+        return np.asarray(output.values(system, moved.path(system, path, 1j * STEP), turns).imag / STEP)
+    found: Array = five_points(lambda x: output.values(system, moved.path(system, path, x), turns), DIFFERENCE / size)
     return found
 
 
-def _of_loads(family: Family, output: ChangingOutput, path: Path, name: str, moved: Moves) -> Array:
+def _of_loads(
+    family: Family,
+    output: ChangingOutput,
+    path: Path,
+    name: str,
+    moved: Moves,
+    turns: Mapping[str, float] | None,
+) -> Array:
     """Derivatives (n,) of loads, by differences of closed states: out of closure or balance they have no meaning."""
     size = max(moved.size(family.system, accelerations=False), 1.0 / (abs(family.values[name]) or 1.0))
 
@@ -167,10 +210,10 @@ def _of_loads(family: Family, output: ChangingOutput, path: Path, name: str, mov
             solved = accelerations_at(other, state)
             a[k] = solved.a if isinstance(solved, Solution) else solved
             there.q[k], there.v[k] = state.q, state.v
-        return output.values(other, replace(there, a=a)).copy()
+        return output.values(other, replace(there, a=a), turns).copy()
 
     found: Array = five_points(at, DIFFERENCE / size)
     return found
 
 
-__all__ = ["ChangingOutput", "Moves", "along_moves", "derivatives"]
+__all__ = ["ChangingOutput", "Moves", "along_moves", "beginning", "derivatives"]

@@ -187,23 +187,23 @@ def dynamic_changes(family: Family, state: State, changes: Mapping[str, Changes]
     return local, found
 
 
-def equilibrium_changes(family: Family, state: State) -> dict[str, Changes]:
-    """Changes of an equilibrium by each parameter; raises if its stiffness is singular."""
+def equilibrium_changes(family: Family, state: State) -> tuple[dict[str, Changes], tuple[str, ...]]:
+    """Changes of an equilibrium by each parameter, and the idle coordinates that are held meanwhile.
+
+    Raises if its stiffness vanishes along a motion that a parameter loads.
+    """
     s = family.system
     require_closed(s, state)
     rank = decide(s, state)
     require_regular(s, rank)
     zero = np.zeros(s.nv)
-    at_rest = State(state.t, state.q, zero)
-    local = Local(s, at_rest, rank.count, zero)
+    local = Local(s, State(state.t, state.q, zero), rank.count, zero)
     N, units = local.motions, s.speed_units
     K = np.array([N.T @ (units * local.changed(units * n, zero).balance) for n in N.T]).T.reshape(N.shape[1], -1)
-    sizes = np.linalg.svd(K, compute_uv=False)
-    if len(sizes) and sizes[-1] <= CANDIDATE * sizes[0]:
-        raise SingularityError(
-            f"this equilibrium of '{s.name}' is neutral: its stiffness vanishes along a motion, so the pose is no "
-            "smooth function of the parameters. Choose other values, or hold that motion by a driver."
-        )
+    U, sizes, Vt = np.linalg.svd(K)
+    count = int(np.count_nonzero(sizes > CANDIDATE * sizes.max(initial=0.0)))
+    idle = _largest_parts(N @ Vt[count:].T)  # of a freedom that nothing holds: any value of it is an equilibrium
+    D = np.vstack([K / sizes.max(initial=0.0) if count else K, N[idle]])
     found = {}
     for name in family.parameters:
         unit, dF = abs(family.values[name]) or 1.0, family.floats[name]
@@ -215,6 +215,26 @@ def equilibrium_changes(family: Family, state: State) -> dict[str, Changes]:
             )
         first = local.smallest_for(-rows)
         push = N.T @ (units * local.changed(first, zero, 0.0, dF, unit).balance)
-        xi = first - units * (N @ np.linalg.solve(K, push)) if N.shape[1] else first
-        found[name] = Changes(xi, zero, zero)
-    return found
+        loads = max(largest(push), largest(units * local.terms.h) / unit)
+        if largest(U[:, count:].T @ push) > AGREEING * loads:
+            raise SingularityError(
+                f"this equilibrium of '{s.name}' is neutral: its stiffness vanishes along a motion that '{name}' "
+                f"loads ({', '.join(s.speeds[k] for k in idle)}), so the pose is no smooth function of it. Choose "
+                "other values, or hold that motion by a driver."
+            )
+        right = np.append(push / sizes.max(initial=0.0) if count else 0.0 * push, first[idle] / units[idle])
+        z = np.linalg.lstsq(D, -right, rcond=None)[0] if N.shape[1] else np.zeros(0)
+        found[name] = Changes(first + units * (N @ z), zero, zero)
+    return found, tuple(s.speeds[k] for k in idle)
+
+
+def _largest_parts(motions: Array) -> list[int]:
+    """Places of as many coordinates as there are motions (nv, m), whose values determine them: the largest parts."""
+    places: list[int] = []
+    rest = np.array(motions)
+    for _ in range(motions.shape[1]):
+        k = int(np.argmax(np.linalg.norm(rest, axis=1)))
+        places.append(k)
+        along = rest[k] / np.linalg.norm(rest[k])
+        rest = rest - np.outer(rest @ along, along)
+    return places

@@ -59,14 +59,16 @@ class ModeFilm:
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
 
-def animate_mode(
-    system: System, state: State, motion: NDArray[np.complex128], path: str | Path, size: float | None, **options: Any
-) -> Path:
-    """Write one period of a mode by :func:`loopdyn.output.animation.animate`."""
+def mode_film(system: System, state: State, motion: NDArray[np.complex128], size: float | None = None) -> ModeFilm:
+    """One period of a mode whose largest motion, in natural units, is `size`."""
     largest = float(np.abs(motion / system.speed_units).max(initial=0.0))
     if not largest > 0.0:
         raise LoopdynError("no position moves in this mode. Choose another.")
     if size is not None and not 0.0 < size < np.inf:
         raise LoopdynError(f"the size of the motion is {size}. Give a positive number, in natural units.")
-    film = ModeFilm(system, state, motion, (size or DISPLAYED) / largest)
+    return ModeFilm(system, state, motion, (size or DISPLAYED) / largest)
+
+
+def animate_mode(film: ModeFilm, path: str | Path, **options: Any) -> Path:
+    """Write one period of a mode by :func:`loopdyn.output.animation.animate`."""
     return animate(film, path, **{"forces": False, **options} if Path(path).suffix == ".html" else options)

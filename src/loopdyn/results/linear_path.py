@@ -111,6 +111,7 @@ class LinearizationPath:
 
         t0 = self.points[0].state.t
         begin, end = self.run.at(t0), self._end(t0, period)
+        self._require_smooth(t0, t0 + period)
         self._require_periodic(begin, end, period)
         n = len(self.points[0].states)
         scale = self.points[0]._units
@@ -131,6 +132,15 @@ class LinearizationPath:
         if not 0.0 < period < np.inf:
             raise LoopdynError(f"the period is {period}. Give a positive time in s.")
         return self.run.at(t0 + period)
+
+    def _require_smooth(self, begin: float, end: float) -> None:
+        """Raise if the state jumps within a period: deviations jump, too."""
+        for e in self.run.events:
+            if begin <= e.t <= end and e.after is not e.state and e.after != e.state:
+                raise LoopdynError(
+                    f"the run of '{self.points[0].system.name}' jumps at t = {e.t:g} s ({e.name}), where deviations "
+                    "jump, too. Take derivatives of the run by parameters of its start: ld.sensitivity(...)."
+                )
 
     def _require_periodic(self, begin: State, end: State, period: float) -> None:
         system = self.points[0].system

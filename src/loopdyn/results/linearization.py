@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError
 from loopdyn.results.modes import Modes, modes_of
-from loopdyn.results.poles import Poles, poles_of
+from loopdyn.results.poles import Poles, balancing, poles_of
 from loopdyn.system.system import State, System
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Linearization:
         In SI units.
     notes : tuple of str
         Remarks on the result.
+    contacts : dict
+        Forces by which closed contacts press, declared units: the equations hold while none of them vanishes.
     """
 
     system: System = field(repr=False)
@@ -65,6 +67,7 @@ class Linearization:
     outputs: tuple[Signal, ...]
     matrices: Matrices = field(repr=False)
     notes: tuple[str, ...]
+    contacts: dict[str, float]
     _rates: Array = field(repr=False)  # of the states, at the state itself; SI
     _values: Array = field(repr=False)  # of the outputs; SI
     _units: Array = field(repr=False)  # natural units of the states
@@ -136,10 +139,30 @@ class Linearization:
 
     # ------------------------------------------------------------------------------------------- poles, modes
 
+    @property
+    def _speeds(self) -> NDArray[np.bool_]:
+        return np.array([s.name.endswith(".speed") for s in self.states], bool)
+
     @cached_property
     def _poles(self) -> Poles:
-        speeds = np.array([s.name.endswith(".speed") for s in self.states], bool)
-        return poles_of(self.matrices.A, self._units, speeds)
+        return poles_of(self.matrices.A, self._units, self._speeds)
+
+    def pole_change(self, pole: complex, dA: Array) -> complex:
+        """Change of a simple pole s for a small change of A, SI: ``l dA r / (l r)`` with its eigenvectors.
+
+        Examples
+        --------
+        >>> import loopdyn as ld
+        >>> system = ld.library.pendulum().compile()
+        >>> found = ld.linearize(system, ld.equilibrium(system))
+        >>> abs(found.pole_change(found.poles()[0], np.eye(2)) - 1.0) < 1e-12
+        True
+        """
+        A = self.matrices.A
+        scale = balancing(A, self._units, self._speeds)
+        U, _, Vh = np.linalg.svd(A * scale / scale[:, None] - pole * np.eye(len(A)))
+        left, right = U[:, -1].conj(), Vh[-1].conj()
+        return complex(left @ (dA * scale / scale[:, None]) @ right / (left @ right))
 
     def poles(self) -> NDArray[np.complex128]:
         """Poles in rad/s, as many as there are states: zero ones first, exactly zero, then by size.
@@ -280,6 +303,7 @@ class Linearization:
             "zero_chains": list(self.zero_chains),
             "modes": modes.as_data(),
             "notes": list(self.notes),
+            "contacts": dict(self.contacts),
         }
 
     def __str__(self) -> str:

@@ -19,6 +19,8 @@ from loopdyn.system.system import State, System
 if TYPE_CHECKING:
     import xarray
 
+    from loopdyn.output.mode_animation import ModeFilm
+
 Array = NDArray[np.float64]
 
 MOVES = 0.05  # fraction of the largest motion of a mode from which a joint is named in the table
@@ -116,8 +118,14 @@ class Modes:
         """
         from loopdyn.output.mode_animation import animate_mode
 
+        return animate_mode(self.film(mode, size), path, **options)
+
+    def film(self, mode: int, size: float | None = None) -> ModeFilm:
+        """One period of a mode as a motion that pages show; arguments as of :meth:`animate`."""
+        from loopdyn.output.mode_animation import mode_film
+
         self._shape(mode)
-        return animate_mode(self.system, self.state, self._motions[mode], path, size, **options)
+        return mode_film(self.system, self.state, self._motions[mode], size)
 
     def as_data(self) -> list[dict[str, Any]]:
         """Plain data of each mode."""

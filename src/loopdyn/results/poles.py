@@ -42,6 +42,23 @@ class Poles(NamedTuple):
     still: Array
 
 
+def balancing(A: Array, units: Array, speeds: NDArray[np.bool_]) -> Array:
+    """Units (n,) of the states in which A is balanced: those of speeds are divided by the time of the fastest motion.
+
+    Arguments as of :func:`poles_of`.
+
+    Examples
+    --------
+    >>> balancing(np.array([[0.0, 1.0], [-9.0, 0.0]]), np.ones(2), np.array([False, True]))
+    array([1., 3.])
+    """
+    scale = units.copy()
+    inner = A * units / units[:, None]
+    slow = np.abs(inner[np.ix_(speeds, ~speeds)]).max(initial=0.0) ** 0.5
+    scale[speeds] *= max(slow, np.abs(inner[np.ix_(speeds, speeds)]).max(initial=0.0)) or 1.0
+    return scale
+
+
 def poles_of(A: Array, units: Array, speeds: NDArray[np.bool_]) -> Poles:
     """Poles of A (n, n), SI.
 
@@ -62,12 +79,7 @@ def poles_of(A: Array, units: Array, speeds: NDArray[np.bool_]) -> Poles:
     >>> found.values.imag, found.chains
     (array([-2.,  2.]), (2,))
     """
-    n = len(A)
-    scale = units.copy()
-    inner = A * units / units[:, None]
-    slow = np.abs(inner[np.ix_(speeds, ~speeds)]).max(initial=0.0) ** 0.5
-    rate = max(slow, np.abs(inner[np.ix_(speeds, speeds)]).max(initial=0.0)) or 1.0
-    scale[speeds] *= rate
+    n, scale = len(A), balancing(A, units, speeds)
     N = A * scale / scale[:, None]
     sizes: list[int] = []
     Q, still, size = np.eye(n), np.zeros((n, 0)), float(np.linalg.norm(N, 2)) if n else 0.0

@@ -22,9 +22,10 @@ from loopdyn.quantities.wording import nearest
 from loopdyn.results.measures import Path
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import time_breakpoints
-from loopdyn.run.driver import RunDriver
 from loopdyn.run.events import Event, Given, Watch, Watched, watch, with_limits_of_model
-from loopdyn.run.locking import Lock, Release
+from loopdyn.run.locking import Add, Lock, Phase, Release
+from loopdyn.run.measured_events import MeasureFunction
+from loopdyn.run.phase_changes import change_phase
 from loopdyn.run.simulate import drive_to_end, output_grid, prepare_run, run_choices
 from loopdyn.run.variational import ChangedState, Pass, Stages
 from loopdyn.system.measures import ACCELERATION
@@ -70,6 +71,7 @@ class SmoothStretch:
     began: Array  # dt (p,) of its start
     ended: Array  # ... and of its end
     smooth: tuple[tuple[float, Array], tuple[float, Array]]  # breakpoints of laws around it
+    passing: Pass = field(repr=False)  # with the constraints that act on it
 
 
 @dataclass
@@ -88,7 +90,6 @@ class RunChanges:
     family: Family
     segments: list[SmoothStretch]
     times: dict[str, list[tuple[float, Array]]]
-    passing: Pass = field(repr=False)
 
 
 def changes_of_run(
@@ -111,11 +112,7 @@ def changes_of_run(
     rank = decide(s, first)
     require_regular(s, rank)
     require_inertia(s, first, rank)
-    varied = {
-        name: [watch(x, with_limits_of_model(x, events), rank.count, first, end) for x in systems]
-        for name, systems in family.neighbours.items()
-    }
-    return _Following(family, driver, run, varied, rank.count, rtol).follow(first, changes)
+    return _Following(family, run, Pass(family, rank.count, rtol), (events, first, end)).follow(first, changes)
 
 
 def _require_smooth(system: System, run: Run) -> None:
@@ -131,19 +128,21 @@ def _require_smooth(system: System, run: Run) -> None:
 class _Following:
     """The second pass: from the start through all discontinuities to the end."""
 
-    def __init__(
-        self,
-        family: Family,
-        driver: RunDriver,
-        run: Run,
-        varied: Mapping[str, list[Watch]],
-        count: int,
-        rtol: float,
-    ):
-        self.family, self.run, self.varied, self.rtol = family, run, varied, rtol
-        self.watch: Watch = driver.context.watch
-        self.passing = Pass(family, count, rtol)
+    def __init__(self, family: Family, run: Run, passing: Pass, given: tuple[Sequence[Given], State, float]):
+        self.family, self.run, self.given = family, run, given
+        self.phase = Phase(family.system)
         self.none = np.zeros(len(family.parameters))
+        self._enter(passing)
+
+    def _enter(self, passing: Pass) -> None:
+        """Continue with a pass: find events by functions of its system and its neighbours."""
+        self.passing = passing
+        self.watch = self._watched_by(passing.system)
+        self.varied = {name: [self._watched_by(x) for x in of] for name, of in passing.family.neighbours.items()}
+
+    def _watched_by(self, system: System) -> Watch:
+        events, first, end = self.given
+        return watch(system, with_limits_of_model(system, events), self.passing.count, first, end)
 
     def follow(self, first: State, changes: Mapping[str, Changes]) -> RunChanges:
         """Integrate all segments."""
@@ -160,6 +159,7 @@ class _Following:
         boundaries = self._boundaries(first.t, end)
         laws = {t: self._breakpoint_changes(t, first.t, end) for t, event in boundaries if event is None}
         for t, event in boundaries:
+            passing = self.passing
             following = min((x for x in laws if x >= t), default=np.inf)
             around = passing.smooth = passing.smooth[0], (following, laws.get(following, self.none))
             record, behind = Stages(), None
@@ -174,13 +174,13 @@ class _Following:
             else:
                 last, dt, behind = self._event(last, event)
                 times.setdefault(event.name, []).append((last.t, dt))
-            segments.append(SmoothStretch(node, record, last, began, dt, around))
+            segments.append(SmoothStretch(node, record, last, began, dt, around, passing))
             if behind is None:
                 return self._made(segments, times)
             node, began = behind, dt
-        record = Stages()
+        record, passing = Stages(), self.passing
         last = passing.integrate(node, end, record) if end > node.t else node
-        segments.append(SmoothStretch(node, record, last, began, self.none, passing.smooth))
+        segments.append(SmoothStretch(node, record, last, began, self.none, passing.smooth, passing))
         return self._made(segments, times)
 
     def _made(self, segments: list[SmoothStretch], times: dict[str, list[tuple[float, Array]]]) -> RunChanges:
@@ -193,9 +193,9 @@ class _Following:
             raise LoopdynError(
                 f"the pass with the changes differs from the run of '{s.name}' at its end by {apart:.2g} in natural "
                 "units: the motion depends on rounding (it is chaotic), or an event was missed. Shorten the run, or "
-                f"give a smaller rtol than {self.rtol:g}."
+                f"give a smaller rtol than {self.passing.rtol:g}."
             )
-        return RunChanges(run, self.family, segments, times, self.passing)
+        return RunChanges(run, self.family, segments, times)
 
     def _boundaries(self, start: float, end: float) -> list[tuple[float, Event | None]]:
         """Breakpoints and events in the order of time."""
@@ -231,16 +231,19 @@ class _Following:
             at = next(e for e in self.watch.times if e.name == event.name and abs(e.t - event.t) < 1e-9 * max(1, e.t))
             if at.stop:
                 return last, self.none, None
-            reset = self._action(at.action, event.name)
+            later = float(np.nextafter(last.t, np.inf))
+            if isinstance(at.action, Lock | Release | Add):
+                return last, self.none, self._change_phase(last, self.none, at.action, later)
             by = None
-            if reset is not None:
-                found = reset(last.state)
+            if at.action is not None:
+                found = at.action(last.state)
                 by = {name: (np.zeros_like(found.q), np.zeros_like(found.v)) for name in names}
-            return last, self.none, passing.after(last, self.none, reset, by, float(np.nextafter(last.t, np.inf)))
+            return last, self.none, passing.after(last, self.none, at.action, by, later)
         k, watched = self._watched(event.name)
         if watched.leaves:
             return last, self.none, passing.after(last, self.none, None, None, last.t)
         last = self._located(last, watched)
+        self._give_turns(k, watched, last.state)
         own = {
             name: self.family.difference(name, [w.crossings[k].guess(last.state) for w in watches])
             for name, watches in self.varied.items()
@@ -248,13 +251,13 @@ class _Following:
         dt = passing.time_changes(last, watched.guess, own, event.name)
         if watched.event.stop or (watched.rest is not None and watched.rest(event.after)):
             return last, dt, None
-        reset = self._action(watched.event.action, event.name)
-        by = None
+        reset, by = watched.event.action, None
+        if isinstance(reset, Lock | Release | Add):
+            return last, dt, self._change_phase(last, dt, reset, last.t)
         if reset is not None:
             by = {}
             for name, watches in self.varied.items():
-                after = [self._action(w.crossings[k].event.action, event.name) for w in watches]
-                states = [f(last.state) for f in after if f is not None]
+                states = [f(last.state) for w in watches if callable(f := w.crossings[k].event.action)]
                 by[name] = (
                     self.family.difference(name, [x.q - states[0].q for x in states]),
                     self.family.difference(name, [x.v for x in states]),
@@ -266,6 +269,18 @@ class _Following:
         if len(found) != 1:
             raise LoopdynError(f"{len(found)} events are called '{name}'. Give each a name of its own.")
         return found[0]
+
+    def _give_turns(self, k: int, watched: Watched, state: State) -> None:
+        """Give the functions of the neighbours the full turns of angles at a state, which may be half a turn."""
+        function = watched.event.function
+        if not isinstance(function, MeasureFunction):
+            return
+        watched.guess(state)
+        for watches in self.varied.values():
+            for w in watches:
+                other = w.crossings[k].event.function
+                assert isinstance(other, MeasureFunction)
+                other.restore(function.save())
 
     def _located(self, node: ChangedState, watched: Watched) -> ChangedState:
         """State at the zero of an event function next to a node."""
@@ -284,13 +299,12 @@ class _Following:
             node = passing.accepted(node.t + h, *new)
         return node
 
-    @staticmethod
-    def _action(action: object, name: str):  # type: ignore[no-untyped-def]  # a function of a state
-        if isinstance(action, Lock | Release):
-            raise LoopdynError(
-                f"event '{name}' locks or releases a joint, by which there are no derivatives yet. End the run before."
-            )
-        return action
+    def _change_phase(self, last: ChangedState, dt: Array, action: Lock | Release | Add, t: float) -> ChangedState:
+        """State behind a change of constraints, and continue with these."""
+        made = change_phase(self.passing, self.family, self.phase, last, dt, action, t)
+        passing, self.phase, behind = made
+        self._enter(passing)
+        return behind
 
 
 # ------------------------------------------------------------------------------------------- functionals
@@ -302,6 +316,7 @@ class Functionals:
     def __init__(self, found: RunChanges):
         self.found, self.family = found, found.family
         self.system = found.family.system
+        self._known: dict[float, dict[str, float]] = {}  # angles of the output by time
 
     def of(self, what: Functional) -> tuple[float, Array, str]:
         """Value, derivatives and unit."""
@@ -309,9 +324,10 @@ class Functionals:
             t, dt = self._time(what)
             return t, dt, "s"
         output = ChangingOutput(self.system, what.inside)
+        self._known.clear()
         if what.kind == "end":
             last = self.found.segments[-1]
-            y, dy, _ = self._at(output, last.last, last.ended)
+            y, dy, _ = self._at(output, last, last.last, last.ended)
             return y, dy, output.unit
         if what.kind in ("peak", "lowest"):
             sign = 1.0 if what.kind == "peak" else -1.0
@@ -330,39 +346,62 @@ class Functionals:
             raise LoopdynError(f"event '{name}' happened {len(times[name])} times, not {n}.")
         return times[name][n - 1]
 
-    def _derived(self, output: ChangingOutput, path: Path, changes: Sequence[Sequence[Changes]]) -> tuple[Array, Array]:
-        """Values (n,) and derivatives (p, n)."""
-        names = self.family.parameters
-        moves = {name: Moves([c[k] for c in changes]) for k, name in enumerate(names)}
-        output.require_determined(self.system, path)
-        values = output.values(self.system, path)
-        found = derivatives(self.family, output, path, moves)
-        return values, np.array([found[name] for name in names])
+    def _turns(self, output: ChangingOutput, node: ChangedState) -> dict[str, float]:
+        """Angles at a node with the full turns that they have in the run."""
+        if node.t not in self._known:
+            p = self.found.run.path
+            here, k = _path([node.state], [node.local.a]), int(np.searchsorted(p.t, node.t))
+            pairs = ((p.t, here.t), (p.q, here.q), (p.v, here.v), (p.a, here.a), (p.t, here.along))
+            self._known[node.t] = output.angles(self.system, Path(*(np.concatenate([x[:k], y]) for x, y in pairs)))
+        return self._known[node.t]
 
-    def _at(self, output: ChangingOutput, node: ChangedState, dt: Array) -> tuple[float, Array, Array]:
+    def _value(self, output: ChangingOutput, seg: SmoothStretch, node: ChangedState) -> float:
+        turns = self._turns(output, node)
+        return float(output.values(seg.passing.system, _path([node.state], [node.local.a]), turns)[0])
+
+    @staticmethod
+    def _derived(
+        output: ChangingOutput,
+        seg: SmoothStretch,
+        path: Path,
+        changes: Sequence[Sequence[Changes]],
+        turns: Mapping[str, float],
+    ) -> tuple[Array, Array]:
+        """Values (n,) and derivatives (p, n) on a stretch."""
+        family = seg.passing.family
+        moves = {name: Moves([c[k] for c in changes]) for k, name in enumerate(family.parameters)}
+        output.require_determined(family.system, path)
+        values = output.values(family.system, path, turns)
+        found = derivatives(family, output, path, moves, turns)
+        return values, np.array([found[name] for name in family.parameters])
+
+    def _at(
+        self, output: ChangingOutput, seg: SmoothStretch, node: ChangedState, dt: Array
+    ) -> tuple[float, Array, Array]:
         """Value at a node; its total derivatives if the time of the node changes by dt; and those at fixed time."""
-        changes = self.found.passing.changes(node)
+        changes = seg.passing.changes(node)
         path = _path([node.state], [node.local.a])
-        y, dy = self._derived(output, path, [changes])
+        y, dy = self._derived(output, seg, path, [changes], self._turns(output, node))
         fixed = dy[:, 0]
         if not dt.any():
             return float(y[0]), fixed, fixed
-        return float(y[0]), fixed + self._rate(output, node) * dt, fixed
+        return float(y[0]), fixed + self._rate(output, seg, node) * dt, fixed
 
-    def _rate(self, output: ChangingOutput, node: ChangedState) -> float:
+    @staticmethod
+    def _rate(output: ChangingOutput, seg: SmoothStretch, node: ChangedState) -> float:
         """Rate of a quantity along the motion; of accelerations by a five-point difference of states nearby."""
-        passing, still = self.found.passing, np.zeros(self.system.nv)
+        passing, s = seg.passing, seg.passing.system
         if output.level < ACCELERATION:
-            flow = Moves([Changes(node.v, node.local.a, still, 1.0)])
-            return float(along_moves(self.system, output, _path([node.state], [node.local.a]), flow)[0])
+            flow = Moves([Changes(node.v, node.local.a, np.zeros(s.nv), 1.0)])
+            return float(along_moves(s, output, _path([node.state], [node.local.a]), flow)[0])
         h = 1e-3 / max(passing.fastest, 1e-300)
-        bare = Pass(Family(self.system, ()), passing.count, passing.rtol)
-        here = bare.node(node.t, node.q, node.v, np.zeros((0, self.system.nq)), np.zeros((0, self.system.nv)))
+        bare = Pass(Family(s, ()), passing.count, passing.rtol)
+        here = bare.node(node.t, node.q, node.v, np.zeros((0, s.nq)), np.zeros((0, s.nv)))
 
         def at(x: float) -> float:
             q, v, _, _ = bare.step(here, x * h)[0]
-            a = Local(self.system, State(node.t + x * h, q, v), passing.count).a
-            return float(output.values(self.system, _path([State(node.t + x * h, q, v)], [a]))[0])
+            a = Local(s, State(node.t + x * h, q, v), passing.count).a
+            return float(output.values(s, _path([State(node.t + x * h, q, v)], [a]))[0])
 
         return (8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0))) / (12.0 * h)
 
@@ -376,13 +415,13 @@ class Functionals:
         for seg in segments:
             r = seg.record
             if r.states:
-                y, dy = self._derived(output, _path(r.states, r.a), r.changes)
+                y, dy = self._derived(output, seg, _path(r.states, r.a), r.changes, self._turns(output, seg.first))
                 w = np.array(r.weights)
                 total += float(w @ y**power)
                 slope += power * (dy * y ** (power - 1)) @ w
             for node, dt, sign in ((seg.first, seg.began, -1.0), (seg.last, seg.ended, 1.0)):
                 if dt.any():
-                    at = float(output.values(self.system, _path([node.state], [node.local.a]))[0])
+                    at = self._value(output, seg, node)
                     slope += sign * at**power * dt
         if kind == "integral":
             return total, slope, f"{output.unit}*s"
@@ -400,23 +439,28 @@ class Functionals:
         """Largest value, times the sign, and its derivatives; raises if two peaks are equal."""
         found: list[tuple[float, float, Array]] = []  # value times the sign, time, derivatives
         for k, seg in enumerate(self.found.segments):
-            self.found.passing.smooth = seg.smooth
+            seg.passing.smooth = seg.smooth
             nodes = [seg.first, *seg.record.nodes]
             nodes = nodes if nodes[-1].t == seg.last.t else [*nodes[:-1], seg.last]
-            slopes = [sign * self._rate(output, n) for n in nodes]
+            slopes = [sign * self._rate(output, seg, n) for n in nodes]
             found += [
-                self._inside(output, low, high, sign)
+                self._inside(output, seg, low, high, sign)
                 for (low, a), (high, b) in pairwise(zip(nodes, slopes, strict=True))
                 if a > 0.0 > b
             ]
             later = k > 0 and self._continuous(output, k)  # its first state is the last one of the segment before
             if slopes[0] <= 0.0 and not (later and slopes[0] <= 0.0 < self._rate_before(output, k, sign)):
-                found.append(self._end(output, nodes[0], seg.began, sign))
+                found.append(self._end(output, seg, nodes[0], seg.began, sign))
             if slopes[-1] >= 0.0 and len(nodes) > 1:
-                found.append(self._end(output, nodes[-1], seg.ended, sign))
+                found.append(self._end(output, seg, nodes[-1], seg.ended, sign))
         found.sort(key=lambda x: -x[0])
-        p = self.found.run.path
-        seen = sign * output.values(self.system, Path(p.t, p.q, p.v, p.a, p.t))
+        run = self.found.run
+        seen, turns = np.zeros(0), None
+        for s, a, b in run.pieces:
+            p = run.path[a:b]
+            path = Path(p.t, p.q, p.v, p.a, p.t)
+            seen = np.append(seen, sign * output.values(s, path, turns))
+            turns = output.angles(s, path, turns)
         span = max(float(np.ptp(seen)), 1e-300)
         if not found or float(seen.max()) > found[0][0] + EQUAL * span:
             raise LoopdynError(f"'{text}': a peak between two steps was missed. Give a smaller rtol.")
@@ -428,37 +472,39 @@ class Functionals:
         return sign * found[0][0], found[0][2]
 
     def _rate_before(self, output: ChangingOutput, k: int, sign: float) -> float:
-        return sign * self._rate(output, self.found.segments[k - 1].last)
+        seg = self.found.segments[k - 1]
+        return sign * self._rate(output, seg, seg.last)
 
     def _continuous(self, output: ChangingOutput, k: int) -> bool:
         """Whether a quantity is continuous at the start of a segment."""
-        nodes = self.found.segments[k - 1].last, self.found.segments[k].first
-        a, b = (float(output.values(self.system, _path([n.state], [n.local.a]))[0]) for n in nodes)
+        before, behind = self.found.segments[k - 1 : k + 1]
+        a, b = self._value(output, before, before.last), self._value(output, behind, behind.first)
         return abs(a - b) <= 1e-12 * max(abs(a), abs(b))
 
-    def _end(self, output: ChangingOutput, node: ChangedState, dt: Array, sign: float) -> tuple[float, float, Array]:
-        """Value, time and derivatives at the end of a segment."""
-        value, slope, _ = self._at(output, node, dt)
+    def _end(
+        self, output: ChangingOutput, seg: SmoothStretch, node: ChangedState, dt: Array, sign: float
+    ) -> tuple[float, float, Array]:
+        """Value, time and derivatives at an end of a stretch."""
+        value, slope, _ = self._at(output, seg, node, dt)
         return sign * value, node.t, slope
 
     def _inside(
-        self, output: ChangingOutput, low: ChangedState, high: ChangedState, sign: float
+        self, output: ChangingOutput, seg: SmoothStretch, low: ChangedState, high: ChangedState, sign: float
     ) -> tuple[float, float, Array]:
         """Peak between two nodes, where the rate of the quantity vanishes."""
         from scipy.optimize import brentq
 
-        passing = self.found.passing
-        span = high.t - low.t
+        passing, span = seg.passing, high.t - low.t
 
         def at(x: float) -> ChangedState:
             return passing.accepted(low.t + x * span, *passing.step(low, x * span)[0]) if x > 0.0 else low
 
         def rate(x: float) -> float:
-            return self._rate(output, at(x))
+            return self._rate(output, seg, at(x))
 
         x = float(brentq(rate, 0.0, 1.0, xtol=1e-12))
         node = at(x)
-        value, slope, _ = self._at(output, node, np.zeros(len(self.family.parameters)))
+        value, slope, _ = self._at(output, seg, node, np.zeros(len(self.family.parameters)))
         return sign * value, node.t, slope
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.analysis.closed_motion import require_closed
+from loopdyn.analysis.modal_changes import modal_derivatives, modal_quantity, warn_of_held_pose
 from loopdyn.analysis.output_changes import ChangingOutput, Moves, derivatives
 from loopdyn.analysis.pose_changes import HeldPoses, dynamic_changes, equilibrium_changes, held_labels, start_changes
 from loopdyn.analysis.variations import Family, Local, require_dense
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import DEFAULT
-from loopdyn.loops.one_sided import warn_if_closed
+from loopdyn.loops.one_sided import closed_sides, warn_if_closed
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.results.drive import Drive
 from loopdyn.results.equilibrium import Equilibrium
@@ -49,7 +50,9 @@ def sensitivity(
     mechanism : Mechanism or System
     of : str or list of str
         Quantities: measures of the model, or formulas of their terms (``"x(P)"``, ``"A.speed"``, ``"C.fx"``,
-        ``"spring.load"``); ``"transmission_angle(D)"`` of an output joint.
+        ``"spring.load"``); ``"transmission_angle(D)"`` of an output joint; of small motions about the state
+        ``"omega(0)"``, ``"frequency(0)"``, ``"damping(0)"``, ``"pole(0).real"``, ``"pole(0).imag"``, numbered as
+        :meth:`loopdyn.results.Linearization.modes`.
     parameters : str or list of str, optional
         Parameters of the model that are numbers; by default all of them.
     state : State, Drive or Equilibrium, optional
@@ -76,8 +79,8 @@ def sensitivity(
     ------
     LoopdynError
         Where there is no derivative: at singular poses and neutral equilibria, at corners, of statically indeterminate
-        reactions, and by a parameter that opens redundant loops; of a run with a singular passage, a grazing event, or
-        two equal peaks.
+        reactions, of repeated poles, and by a parameter that opens redundant loops; of a run with a singular passage, a
+        grazing event, or two equal peaks.
 
     Examples
     --------
@@ -97,29 +100,37 @@ def sensitivity(
     wanted = (of,) if isinstance(of, str) else tuple(of)
     if not wanted:
         raise LoopdynError("sensitivity of nothing. Name quantities, e.g. of=['A.speed'].")
+    modal = [found for text in wanted if (found := modal_quantity(text))]
+    if modal and (isinstance(state, Drive) or t_span is not None):
+        what = "a run" if t_span is not None else "a drive"
+        raise LoopdynError(f"'{modal[0].text}' is of a state or an equilibrium, not of {what}. Give one of its states.")
     if t_span is not None:
         return _of_run(family, wanted, state, hold, span_of(t_span), events, formulation, rtol)
     if events:
         raise LoopdynError("events are those of a run. Give its first and last time in s: t_span=(0, 5).")
-    outputs = [ChangingOutput(system, text) for text in wanted]
+    outputs = [ChangingOutput(system, text) for text in wanted if modal_quantity(text) is None]
     counts = Local.evaluations, Local.complex_evaluations
     if hold is not None and isinstance(state, Drive | Equilibrium):
         raise LoopdynError(f"hold is for states; of a {type(state).__name__} the inputs decide. Leave it out.")
     if isinstance(state, Drive):
         path, moves, held = _along_drive(family, outputs, state)
     elif isinstance(state, Equilibrium):
-        path, moves, held = *_at_equilibrium(family, state), ()
+        path, moves, held = _at_equilibrium(family, state)
     else:
         path, moves, held = _at_state(family, outputs, state, hold)
-    states = (State(float(t), q, v) for t, q, v in zip(path.t, path.q, path.v, strict=True))
+    states = [State(float(t), q, v) for t, q, v in zip(path.t, path.q, path.v, strict=True)]
+    if modal and (closed := closed_sides(system, states)):
+        raise LoopdynError(
+            f"'{modal[0].text}': contact {', '.join(closed)} is closed there, and derivatives of poles by parameters "
+            "are those without contacts. Replace it by a constraint, or choose a state off it."
+        )
     warn_if_closed(system, states, "derivatives are those without its force, as if there were none.")
-    values, slopes = [], []
-    for output in outputs:
-        output.require_determined(system, path)
-        values.append(output.values(system, path))
-        found = derivatives(family, output, path, moves)
-        slopes.append([found[name] for name in family.parameters])
-    y, dy = np.array(values), np.array(slopes).reshape(len(outputs), len(family.parameters), -1)
+    known = {output.text: _derived(family, output, path, moves) for output in outputs}
+    if modal:
+        known |= modal_derivatives(family, path, moves, modal)
+    if modal and not isinstance(state, Equilibrium):
+        warn_of_held_pose(family, path, moves)
+    y, dy = np.array([known[text][0] for text in wanted]), np.array([known[text][1] for text in wanted])
     along: dict[str, Array] = {}
     if isinstance(state, Drive):
         along = {state.along: np.asarray(state.parameter_values())}
@@ -127,8 +138,15 @@ def sensitivity(
         y, dy = y[:, 0], dy[:, :, 0]
     real, complex_ = Local.evaluations - counts[0], Local.complex_evaluations - counts[1]
     cost = {"states": len(path.t), "real": real, "complex": complex_}
-    units = tuple(output.unit for output in outputs)
-    return Sensitivity(system, tuple(o.text for o in outputs), family.values, y, dy, units, along, held, cost)
+    unit = {x.text: x.unit for x in outputs} | {x.text: x.unit for x in modal}
+    return Sensitivity(system, wanted, family.values, y, dy, tuple(unit[x] for x in wanted), along, held, cost)
+
+
+def _derived(family: Family, output: ChangingOutput, path: Path, moves: Mapping[str, Moves]) -> tuple[Array, Array]:
+    """Values (n,) of an output along a path, and derivatives (p, n) by the parameters."""
+    output.require_determined(family.system, path)
+    values, found = output.values(family.system, path), derivatives(family, output, path, moves)
+    return values, np.array([found[name] for name in family.parameters])
 
 
 def _names(system: System, given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -203,10 +221,11 @@ def _at_state(
     return _path([state], a[None]), {name: Moves([c]) for name, c in changes.items()}, held
 
 
-def _at_equilibrium(family: Family, at: Equilibrium) -> tuple[Path, dict[str, Moves]]:
+def _at_equilibrium(family: Family, at: Equilibrium) -> tuple[Path, dict[str, Moves], tuple[str, ...]]:
+    """An equilibrium with its changes, and the idle coordinates that are held."""
     _require_same(family.system, at.system)
-    changes = equilibrium_changes(family, at.state)
-    return _path([at.state], np.zeros((1, family.system.nv))), {name: Moves([c]) for name, c in changes.items()}
+    changes, held = equilibrium_changes(family, at.state)
+    return _path([at.state], np.zeros((1, family.system.nv))), {name: Moves([c]) for name, c in changes.items()}, held
 
 
 def _along_drive(

@@ -120,6 +120,12 @@ class Pass:
         units = [abs(family.values[name]) or 1.0 for name in self.names]
         self.floats = list(zip([family.floats[name] for name in self.names], units, strict=True))
 
+    def of(self, family: Family, count: int) -> Pass:
+        """Pass that continues this one with other constraints on the same tree."""
+        found = Pass(family, count, self.rtol)
+        found.fastest, found.smooth = self.fastest, self.smooth
+        return found
+
     # ------------------------------------------------------------------------------------------ coordinates
 
     def rate(self, q: Array, v: Array) -> Array:

@@ -22,6 +22,7 @@ from nicegui import ui
 from nicegui.events import ValueChangeEventArguments
 
 from loopdyn.app.studio.folder import MAX_TEXT, MODELS, RUNS, Folder
+from loopdyn.app.studio.modes import ModesPanel
 from loopdyn.app.studio.work import LIBRARY_URL, Checked, Input, Moved, Ran
 from loopdyn.app.studio.worker import Worker
 from loopdyn.errors import LoopdynError, Problem
@@ -36,7 +37,7 @@ SHOWN = 50  # problems listed
 SAME = 1e-5  # fraction of the range of an input below which two values are equal: six digits are shown
 NEW = "mechanism.yaml"
 FIELD = "dense outlined data-key="  # properties of a field; its key follows
-TABS = {"mechanism": "Mechanism", "motion": "Motion", "facts": "Topology and mobility"}
+TABS = {"mechanism": "Mechanism", "motion": "Motion", "modes": "Modes", "facts": "Topology and mobility"}
 STARTS = {"file": "start of the file", "pose": "pose shown, at rest"}
 
 
@@ -90,7 +91,7 @@ class Session:
     def __init__(self, folder: Folder, file: str | None):
         self.folder, self.first = folder, file
         self.token = secrets.token_urlsafe(16)
-        self.views = {"pose": "", "motion": ""}
+        self.views = {"pose": "", "motion": "", "mode": ""}
         self.checker, self.runner = Worker(folder.root), Worker(folder.root)
         self.name = file or NEW
         self.saved = ""  # text in the file, if known
@@ -176,6 +177,8 @@ class Session:
             self._mechanism_panel()
         with self.panels["motion"]:
             self._motion_panel()
+        with self.panels["modes"]:
+            self.modes = ModesPanel(self, self._described)
         with self.panels["facts"]:
             self.facts = ui.label().classes("facts").props("data-key=facts tabindex=0")
         self.tabs.set_value("mechanism")
@@ -375,7 +378,7 @@ class Session:
         redundant = "1 redundant constraint" if found.redundant == 1 else f"{found.redundant} redundant constraints"
         self.summary.text = f"{found.name}: {dof}, {redundant}"
         if found.view != self.views["pose"] or self.pose is not None:
-            self._serve("pose", found.view, self.pose_frame)
+            self.serve("pose", found.view, self.pose_frame)
         self.pose = None
         self.inputs = {i.label: i for i in found.inputs}
         chosen = self.input.value if self.input.value in self.inputs else next(iter(self.inputs), None)
@@ -383,7 +386,12 @@ class Session:
         self._input_chosen()
         self.moved.text = "drag the input: the loops are closed at every value" if chosen else "no coordinate to drag"
 
-    def _serve(self, kind: str, view: str, frame: ui.element) -> None:
+    def _described(self) -> dict[str, str] | None:
+        """Text and name of the model; None if it has problems."""
+        return None if self.checked.problems else {"text": str(self.editor.value), "name": self._valid_name()}
+
+    def serve(self, kind: str, view: str, frame: ui.element) -> None:
+        """Show a page in one of the frames."""
         self.views[kind] = view
         self.served += 1
         frame.props(f"src=/view/{self.token}/{kind}/{self.served}")
@@ -491,12 +499,13 @@ class Session:
         self._tell_run(found.text, wrong=found.status == "failed")
         if found.view:
             self.motion_frame.set_visibility(True)
-            self._serve("motion", found.view, self.motion_frame)
+            self.serve("motion", found.view, self.motion_frame)
 
     def _forget_run(self) -> None:
         """Remove the run of the previous file."""
         self.ran_text = None
         self.motion_frame.props("src=about:blank").set_visibility(False)
+        self.modes.forget()
         if not self.running:
             self._tell_run("not run yet")
 

@@ -1,4 +1,4 @@
-"""Computations of the studio, in a separate process: check a text, move an input, run, save the run.
+"""Computations of the studio, in a separate process: check a text, move an input, run, save the run, find modes.
 
 If a model takes minutes, runs out of memory or crashes the process, the page stays alive. Messages are plain data:
 ``("progress", share)``, ``("done", result)``, ``("error", text)``.
@@ -17,11 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from loopdyn.analysis.assembly import assemble
+from loopdyn.analysis.equilibrium import equilibrium
+from loopdyn.analysis.linearize import linearize
 from loopdyn.analysis.mobility import mobility
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.io.yaml import load_text
 from loopdyn.output.viewer.page import page_text
 from loopdyn.output.viewer.scene import StillPose, describe
+from loopdyn.results.modes import Modes
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 from loopdyn.system.system import State, System
@@ -78,14 +81,23 @@ class Ran:
     view: str
 
 
+@dataclass(frozen=True)
+class FoundModes:
+    """Table of modes, and the name of each."""
+
+    text: str
+    names: tuple[str, ...]
+
+
 class Desk:
-    """Current model, its pose and its run."""
+    """Current model, its pose, its run and its modes."""
 
     def __init__(self, root: str):
         self.root = Path(root)
         self.system: System | None = None
         self.state: State | None = None
         self.result: Run | None = None
+        self.shapes: Modes | None = None
 
     # ------------------------------------------------------------------------------------------------ model
 
@@ -174,6 +186,29 @@ class Desk:
             raise LoopdynError("there is no run to save. Run the mechanism first.")
         self.result.save(path)
         return path
+
+    # ------------------------------------------------------------------------------------------------ modes
+
+    def modes(self, text: str, name: str, at_start: bool) -> FoundModes:
+        """Modes of a text about the equilibrium in which it comes to rest, or about its start."""
+        self.shapes = None
+        system = load_text(text, self.root / name, within=self.root).compile()
+        start = assemble(system)
+        found = linearize(system, start if at_start else equilibrium(system, start))
+        self.shapes = shapes = found.modes()
+        rows = zip(shapes.poles.tolist(), shapes.frequency.tolist(), shapes.damping.tolist(), strict=True)
+        names = (
+            f"{f:.5g} Hz, damping {z:.4f}" if p.imag else f"{p.real:.5g} rad/s, no oscillation" for p, f, z in rows
+        )
+        return FoundModes(str(found), tuple(f"{n}: {label}" for n, label in enumerate(names)))
+
+    def mode(self, number: int) -> str:
+        """Page with one period of a mode."""
+        if self.shapes is None:
+            raise LoopdynError("there are no modes to show. Find them first.")
+        film = self.shapes.film(number)
+        scene = describe(film, forces=False, plots=["q"]) | THEME
+        return page_text(scene, f"{film.system.name}, mode {number}", LIBRARY_URL)
 
 
 def first_plots(run: Run) -> list[str]:
