@@ -73,8 +73,8 @@ class Deferred:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
         self.options = options
-        self.py_func = function
-        functools.update_wrapper(self, function)
+        self.py_func = self.__wrapped__ = function
+        self.__module__, self.__doc__ = function.__module__, function.__doc__  # a class has its own of these
         _DEFERRED.append(self)
 
     def __call__(self, *args: Any) -> Any:
@@ -82,6 +82,8 @@ class Deferred:
         return (self.made or self._loaded())(*args)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("__name__", "__qualname__"):
+            return getattr(self.py_func, name)
         return getattr(self.made or self._loaded(), name)
 
     @property

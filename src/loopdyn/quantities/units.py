@@ -5,15 +5,13 @@ into SI floats when the model is compiled: formulas are evaluated in the units o
 converted. This is the only place where units are converted.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +150,7 @@ class Spec(BaseModel):
     all parts of its kind have: ``Revolute((0, 0, 1))``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False, defer_build=True)
 
     label: ClassVar[str] = ""
 
@@ -187,6 +185,33 @@ class Spec(BaseModel):
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [(k, v) for k, v in super().__repr_args__() if v is not None and v != ()]
+
+
+class OneOf:
+    """Annotation of a union of parts of a model: `key` says which one a mapping describes.
+
+    As ``Field(discriminator=key)``, but a class is made ready for validation when the first of its kind is met: a
+    model has few of the types, and to prepare them all takes as long as importing NumPy.
+    """
+
+    def __init__(self, key: str):
+        self.key = key
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: Any) -> Any:
+        validators = {tag: core_schema.no_info_plain_validator_function(m.model_validate) for tag, m in self._of(union)}
+        chosen = core_schema.tagged_union_schema(validators, self.key)
+        chosen["metadata"] = {"pydantic_js_functions": [lambda _, make: make(self._whole(union))]}
+        return chosen
+
+    def _of(self, union: Any) -> list[tuple[str, type[BaseModel]]]:
+        return [(member.model_fields[self.key].default, member) for member in get_args(union)]
+
+    def _whole(self, union: Any) -> Any:
+        """Schema with all members written out, for the JSON Schema."""
+        for _, member in self._of(union):
+            member.model_rebuild()
+        inside = {tag: member.__pydantic_core_schema__ for tag, member in self._of(union)}
+        return core_schema.tagged_union_schema(inside, self.key)
 
 
 # ------------------------------------------------------------------------------------------------ units
