@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -188,30 +188,30 @@ class Spec(BaseModel):
 
 
 class OneOf:
-    """Annotation of a union of parts of a model: `key` says which one a mapping describes.
+    """Annotation of a union of parts of a model: `key` says which of them a mapping describes.
 
-    As ``Field(discriminator=key)``, but a class is made ready for validation when the first of its kind is met: a
-    model has few of the types, and to prepare them all takes as long as importing NumPy.
+    As ``Field(discriminator=key)``, but a class is made ready for validation when the first of its kind is met: a model
+    has few of the types, and to prepare them all takes a good part of the time of reading it.
     """
 
     def __init__(self, key: str):
         self.key = key
 
     def __get_pydantic_core_schema__(self, union: Any, handler: Any) -> Any:
-        validators = {tag: core_schema.no_info_plain_validator_function(m.model_validate) for tag, m in self._of(union)}
-        chosen = core_schema.tagged_union_schema(validators, self.key)
-        chosen["metadata"] = {"pydantic_js_functions": [lambda _, make: make(self._whole(union))]}
-        return chosen
+        schema = self._schema(union, lambda part: core_schema.no_info_plain_validator_function(part.model_validate))
+        schema["metadata"] = {"pydantic_js_functions": [lambda _, json: json(self._schema(union, _written_out))]}
+        return schema
 
-    def _of(self, union: Any) -> list[tuple[str, type[BaseModel]]]:
-        return [(member.model_fields[self.key].default, member) for member in get_args(union)]
+    def _schema(self, union: Any, of: Callable[[type[BaseModel]], Any]) -> Any:
+        """Schema of pydantic, with that of each class made by `of`."""
+        members = {part.model_fields[self.key].default: of(part) for part in get_args(union)}
+        return core_schema.tagged_union_schema(members, self.key)
 
-    def _whole(self, union: Any) -> Any:
-        """Schema with all members written out, for the JSON Schema."""
-        for _, member in self._of(union):
-            member.model_rebuild()
-        inside = {tag: member.__pydantic_core_schema__ for tag, member in self._of(union)}
-        return core_schema.tagged_union_schema(inside, self.key)
+
+def _written_out(part: type[BaseModel]) -> Any:
+    """Schema of a class with all its fields, of which a JSON Schema can be made."""
+    part.model_rebuild()
+    return part.__pydantic_core_schema__
 
 
 # ------------------------------------------------------------------------------------------------ units

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -65,16 +66,20 @@ class _Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
 
-app = typer.Typer(
-    name="loopdyn",
-    cls=_Commands,
-    help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in COMMANDS:
-    app.command()(command)
+def _program(commands: Iterable[Callable[..., None]]) -> typer.Typer:
+    """The program with these commands."""
+    program = typer.Typer(
+        name="loopdyn",
+        cls=_Commands,
+        help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    program.callback()(_options)
+    for command in commands:
+        program.command()(command)
+    return program
 
 
 def main() -> None:
@@ -82,9 +87,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not cause an error
             stream.reconfigure(errors="replace")
+    # Options of all commands take as long to prepare as a small model to read: where one is named, only its own.
+    named = [command for command in COMMANDS if sys.argv[1:2] == [command.__name__]]
+    program = _program(named) if named else app
     try:
         try:
-            app(prog_name="loopdyn")
+            program(prog_name="loopdyn")
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -104,7 +112,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     version: Annotated[
@@ -112,3 +119,6 @@ def _options(
     ] = False,
 ) -> None:
     context.with_resource(warnings_as_notes())
+
+
+app = _program(COMMANDS)
