@@ -9,7 +9,7 @@ import threading
 
 # Objects made before Python searches unused cycles among them: imports make many and keep them, and with its 700 a
 # twentieth of the time of a short command is spent looking.
-COLLECT_AFTER = 100_000
+COLLECT_AFTER = 400_000
 PRESS_AGAIN = 0.05  # s after which a Ctrl-C that was lost is repeated, in code that can raise by then
 
 

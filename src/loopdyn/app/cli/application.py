@@ -6,53 +6,36 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from loopdyn.app.cli.answers import INTERRUPTED, warnings_as_notes
-from loopdyn.app.cli.bench import bench
-from loopdyn.app.cli.compare import compare
-from loopdyn.app.cli.convert import convert
-from loopdyn.app.cli.demo import demo
-from loopdyn.app.cli.doctor import doctor
-from loopdyn.app.cli.drive import drive
-from loopdyn.app.cli.equilibrium import equilibrium
-from loopdyn.app.cli.inspect import inspect
-from loopdyn.app.cli.inverse import inverse
-from loopdyn.app.cli.modes import modes
-from loopdyn.app.cli.new import new
-from loopdyn.app.cli.report import report
-from loopdyn.app.cli.run import run
-from loopdyn.app.cli.schema import schema
-from loopdyn.app.cli.studio import studio
-from loopdyn.app.cli.study import study, tolerance
-from loopdyn.app.cli.view import view
-from loopdyn.app.cli.warm import warm
 
-COMMANDS = (  # commands import slow modules when they are called
-    new,
-    inspect,
-    view,
-    compare,
-    drive,
-    run,
-    convert,
-    equilibrium,
-    inverse,
-    modes,
-    study,
-    tolerance,
-    report,
-    schema,
-    demo,
-    studio,
-    bench,
-    warm,
-    doctor,
-)
+COMMANDS = {  # module of each; it is imported when the command is called or listed, slow ones inside the command
+    "new": "new",
+    "inspect": "inspect",
+    "view": "view",
+    "compare": "compare",
+    "drive": "drive",
+    "run": "run",
+    "convert": "convert",
+    "equilibrium": "equilibrium",
+    "inverse": "inverse",
+    "modes": "modes",
+    "study": "study",
+    "tolerance": "study",
+    "report": "report",
+    "schema": "schema",
+    "demo": "demo",
+    "studio": "studio",
+    "bench": "bench",
+    "warm": "warm",
+    "doctor": "doctor",
+}
 
 
 class _Commands(TyperGroup):
@@ -66,9 +49,9 @@ class _Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
 
-def _program(commands: Iterable[Callable[..., None]]) -> typer.Typer:
-    """The program with these commands."""
-    program = typer.Typer(
+def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The program with some of its commands, or all."""
+    made = typer.Typer(
         name="loopdyn",
         cls=_Commands,
         help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
@@ -76,10 +59,10 @@ def _program(commands: Iterable[Callable[..., None]]) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    program.callback()(_options)
-    for command in commands:
-        program.command()(command)
-    return program
+    made.callback()(_options)
+    for name in names:
+        made.command()(getattr(import_module(f"loopdyn.app.cli.{COMMANDS[name]}"), name))
+    return made
 
 
 def main() -> None:
@@ -87,12 +70,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not cause an error
             stream.reconfigure(errors="replace")
-    # Options of all commands take as long to prepare as a small model to read: where one is named, only its own.
-    named = [command for command in COMMANDS if sys.argv[1:2] == [command.__name__]]
-    program = _program(named) if named else app
+    # To prepare all commands takes as long as to read a small model: where one is named, only that.
+    named = sys.argv[1:2]
+    made = program(named if named and named[0] in COMMANDS else COMMANDS)
     try:
         try:
-            program(prog_name="loopdyn")
+            made(prog_name="loopdyn")
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -119,6 +102,3 @@ def _options(
     ] = False,
 ) -> None:
     context.with_resource(warnings_as_notes())
-
-
-app = _program(COMMANDS)
