@@ -105,6 +105,7 @@ def test_a_public_function_is_the_same_checked_one_each_time_and_can_be_pickled(
 # ------------------------------------------------------------------------------------------------ times
 
 FOUR_BAR = Path(__file__).parents[2] / "examples" / "mechanisms" / "four_bar.yaml"
+SCRIPT = ("-c", "from loopdyn_command import main; main()")  # as the installed `loopdyn`
 NO_YAML = "loopdyn: 1\nbodies: {crank: {mass: 1}\njoints: []\n"
 MISSPELT = "loopdyn: 1\nbodies: {crank: {mas: 1}}\n"
 
@@ -132,10 +133,10 @@ def seconds(bytecode, *command):
     ("command", "limit"),
     [
         (("-c", "import loopdyn"), 1.0),
-        (("-m", "loopdyn", "--version"), 1.5),
-        (("-m", "loopdyn", "--help"), 1.5),
-        (("-m", "loopdyn", "inspect", NO_YAML), 1.5),
-        (("-m", "loopdyn", "inspect", MISSPELT), 1.5),
+        ((*SCRIPT, "--version"), 1.5),
+        ((*SCRIPT, "--help"), 1.5),
+        ((*SCRIPT, "inspect", NO_YAML), 1.5),
+        ((*SCRIPT, "inspect", MISSPELT), 1.5),
     ],
     ids=["import", "version", "help", "no YAML", "misspelt"],
 )

@@ -58,6 +58,11 @@ class ModeFilm:
         motions = [body_motion(self.system, s) for s in self._states]
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
+    def velocities(self) -> tuple[Array, Array]:
+        """None: the speeds of a mode are not shown."""
+        still = np.zeros((FRAMES, len(self.system.bodies), 3))
+        return still, still
+
 
 def animate_mode(
     system: System, state: State, motion: NDArray[np.complex128], path: str | Path, size: float | None, **options: Any
