@@ -207,7 +207,7 @@ def test_a_planar_mechanism_opens_square_to_its_plane_and_a_spatial_one_does_not
     assert max(map(abs, open_page("platform").evaluate(square))) < 0.95
 
 
-@pytest.mark.parametrize("frame", [3, 17, 30])
+@pytest.mark.parametrize("frame", [3, 17, 27])
 def test_instant_centres_are_those_of_kennedys_theorem(open_page, frame):
     page = open_page("four_bar")
     at, _ = pins(frame)
