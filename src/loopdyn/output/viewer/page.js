@@ -546,15 +546,15 @@
 
   // ------------------------------------------------------------------------- instant centres, velocity polygon
 
-  const moves = data.planar !== null; // velocities are there, all in one plane
-  const plane = moves ? data.planar.normal : null;
+  const moves = data.in_plane !== null; // velocities are there, all in one plane
+  const plane = moves ? data.in_plane.normal : null;
   const fastest = moves ? arrays.spin.values.reduce((most, v) => Math.max(most, Math.abs(v)), 0) : 0;
   const slowest = 1e-6 * fastest; // rounding of the stored numbers
   function motionOf(row, when) {
     const three = (name) => [0, 1, 2].map((n) => valueAt(name, 3 * row + n, when));
     return { position: three("position"), velocity: three("velocity"), spin: valueAt("spin", row, when) };
   }
-  const centreAt = (one, other, when) => window.planar.instantCentre(motionOf(one, when), motionOf(other, when), plane, slowest);
+  const centreAt = (one, other, when) => window.inPlane.instantCentre(motionOf(one, when), motionOf(other, when), plane, slowest);
   const inPicture = (p) => p.distanceTo(centre) < 6 * reach;
 
   // Locus of the instant centre in the frame of a body, in pieces: it is interrupted where the centre is far away.
@@ -614,7 +614,7 @@
       name: body.name, colour: body.colour,
       points: joints.flatMap(({ joint }, n) => {
         if (joint.parent !== row && joint.child !== row) return [];
-        const v = vector(window.planar.velocityAt(motionOf(row, when), plane, places[n]));
+        const v = vector(window.inPlane.velocityAt(motionOf(row, when), plane, places[n]));
         return [{ joint: joint.name, velocity: [v.dot(planeX), v.dot(planeY)] }];
       }),
     }));
@@ -735,12 +735,12 @@
     const { values, width } = arrays[group.array];
     return { n, name: group.names[n], values: Float64Array.from(time, (_, k) => values[k * width + column]) };
   }).filter(({ n }) => !hidden.has(n));
-  const plotTable = (plot) => window.planar.csv([{ name: "time", unit: "s", values: time }, ...shownLines(plot).map((line) => ({ ...line, unit: plot.group.unit }))]);
+  const plotTable = (plot) => window.inPlane.csv([{ name: "time", unit: "s", values: time }, ...shownLines(plot).map((line) => ({ ...line, unit: plot.group.unit }))]);
   function plotPicture(plot) {
     const { group } = plot, [bottom, top] = (plot.scale = plot.scale || range(plot));
     const across = ticks(bottom, top, 5), below = ticks(first, last > first ? last : first + 1, 6);
     const logged = (v) => (group.log ? Math.log10(Math.abs(v)) : v);
-    return window.planar.svg({
+    return window.inPlane.svg({
       title: `${data.name}: ${group.title}` + (group.unit ? ` (${group.unit})` : ""), box: [first, last, bottom, top],
       across: across.found.filter((v) => !group.log || Number.isInteger(v)).map((v) => ({ at: v, text: group.log ? `1e${v}` : tickText(v, across.digits) })),
       below: below.found.map((v, k) => ({ at: v, text: tickText(v, below.digits) + (k === below.found.length - 1 ? " s" : "") })),

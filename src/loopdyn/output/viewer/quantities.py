@@ -9,8 +9,8 @@ import numpy as np
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.output.drawing import determined
+from loopdyn.output.viewer.in_plane import transmissions
 from loopdyn.output.viewer.numbers import Array, packed
-from loopdyn.output.viewer.planar import transmissions
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.units import coordinate_units, speed_units
 from loopdyn.system.system import System

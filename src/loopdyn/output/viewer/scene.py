@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.output.drawing import Drawing, RunLike, Shape, world_frames
+from loopdyn.output.viewer.in_plane import planar_motion
 from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
-from loopdyn.output.viewer.planar import planar_motion
 from loopdyn.output.viewer.quantities import chosen_plots, quantities_of, transmission_groups
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
@@ -59,7 +59,7 @@ def describe(
             kind: {"symbol": system.units.symbol(kind), "factor": system.units.factor(kind)}
             for kind in ("length", "angle", "mass", "force", "torque", "speed")
         },
-        "planar": planar or None,
+        "in_plane": planar or None,
         "samples": len(time),
         "view": _view(drawing, (x, R), room),
         "bar": drawing.bar,

@@ -1,6 +1,6 @@
 "use strict";
 // Kinematics of a planar mechanism and exports of plots: functions of numbers only, which the page draws.
-window.planar = (() => {
+window.inPlane = (() => {
   const plus = (a, b) => a.map((x, k) => x + b[k]);
   const minus = (a, b) => a.map((x, k) => x - b[k]);
   const times = (f, a) => a.map((x) => f * x);
