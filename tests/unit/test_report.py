@@ -19,11 +19,11 @@ MASS, RADIUS, SPEED, LAG = 2.0, 0.1, 10.0, 5.0  # kg, m, rad/s, 1/s
 def started():
     """An unbalanced rotor whose speed approaches 10 rad/s: its angle is 10 t + exp(-5 t) - 1."""
     m = ld.Mechanism("rotor")
-    body = m.add_body("rotor", mass=MASS, com=(RADIUS, 0, 0), inertia=(0.01, 0.01, 0.01))
+    body = m.add_body("rotor", ld.Inertia(mass=MASS, com=(RADIUS, 0, 0), inertia={"xx": 0.01, "yy": 0.01, "zz": 0.01}))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, body, at=(0, 0, 0))
     m.add_driver("drive", "A", f"{SPEED}*t + exp(-{LAG}*t) - 1")
     system = m.compile()
-    return ld.simulate(system, ld.assemble(system), (0, 2), outputs=401, progress=False)
+    return ld.simulate(system, ld.assemble(system), (0, 2), t_eval=np.linspace(0, 2, 401), progress=False)
 
 
 def force(t):

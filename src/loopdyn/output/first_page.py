@@ -95,7 +95,7 @@ def plot_motor_loads(run: Run, cycle: Cycle | None) -> Figure | None:
     figure.suptitle(f"{run.system.name}: loads of motors over their speeds", **TITLE)
     first = 0 if cycle is None else cycle.first
     for k, (ax, (name, joint)) in enumerate(zip(axes[0], motors.items(), strict=True)):
-        load, speed = run[name], run[f"{joint}.speed"]
+        load, speed = run[f"{name}.load"], run[f"{joint}.speed"]
         whole = 1.1 * float(speed.values[np.argmax(np.abs(speed.values))]) * np.linspace(0.0, 1.0, POINTS)
         curve = characteristic(run.system, name, whole)
         if curve is not None:
