@@ -17,8 +17,6 @@
   const first = time[0], last = time[time.length - 1];
   const nBodies = data.bodies.length;
 
-  const { length: meter, mass: kilogram } = data.units; // of the model: symbol, and factor in SI
-  const lengthText = (v) => number(v / meter.factor);
   const vector = (v) => new THREE.Vector3(v[0], v[1], v[2]);
   const quaternion = (q) => new THREE.Quaternion(q[1], q[2], q[3], q[0]); // stored with w first
   const number = (v) => {
@@ -266,7 +264,7 @@
 
   // ------------------------------------------------------------------------------------------------ floor
 
-  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size) * meter.factor; })(reach / 6 / meter.factor); // a round number of the model's unit
+  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size); })(reach / 6 / data.units.length.si) * data.units.length.si;
   const cells = 2 * Math.ceil((7 * reach) / step / 2);
   const floor = new THREE.Group();
   const grid = new THREE.GridHelper(cells * step, cells);
@@ -353,7 +351,7 @@
   function addPoint(row, own) {
     const { position, rotation } = data.bodies[row].reference;
     const at = own.clone().applyQuaternion(quaternion(rotation)).add(vector(position));
-    const name = `${data.bodies[row].name} (${at.toArray().map((v) => Number((v / meter.factor).toPrecision(4))).join(", ")})`;
+    const name = `${data.bodies[row].name} (${at.toArray().map((v) => Number((v / data.units.length.si).toPrecision(4))).join(", ")})`;
     if (!traceable.some((t) => t.name === name)) traceable.push({ name, body: row, point: own.toArray() });
     toggleTrace(traceable.find((t) => t.name === name));
     return name;
@@ -375,7 +373,7 @@
     return most;
   };
   const open = new Map(data.quantities.filter((g) => g.open).map((g) => [`${g.key}/${g.unit}`, g.open]));
-  const kinds = { forces: { offset: 3, unit: data.units.force.symbol, colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: data.units.torque.symbol, colour: "#7b3fb8", most: largest(0, 3, 6) } };
+  const kinds = { forces: { offset: 3, unit: data.units.force.unit, colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: data.units.torque.unit, colour: "#7b3fb8", most: largest(0, 3, 6) } };
   const arrows = [];
   for (const [kind, { offset, unit, colour, most }] of Object.entries(kinds)) {
     for (const { joint, owner, onChild } of joints) {
@@ -624,6 +622,7 @@
     const found = quaternion(q.subarray(4 * i, 4 * i + 4));
     return part > 0 ? found.slerp(quaternion(q.subarray(4 * (i + nBodies), 4 * (i + nBodies) + 4)), part) : found;
   }
+  const speedUnit = `${data.units.length.unit}/s`;
   let polygon = null; // its card
   function togglePolygon() {
     if (polygon) polygon.card.remove();
@@ -636,7 +635,7 @@
     const most = Math.max(...Array.from(time, (_, k) => Math.max(...polygonOf([k, 0]).flatMap((b) => b.points.map((p) => Math.hypot(...p.velocity))))));
     const button = element("button", { className: "export", textContent: "SVG", title: "Save the velocity polygon as SVG" });
     button.onclick = () => save(new XMLSerializer().serializeToString(picture), `${data.name}_velocity_polygon.svg`, "image/svg+xml");
-    const title = element("h3", {}, "Velocity polygon ", element("small", { textContent: `(${data.units.speed.symbol})` }));
+    const title = element("h3", {}, "Velocity polygon ", element("small", { textContent: `(${speedUnit})` }));
     const card = element("div", { className: "plot" }, element("header", {}, title, button), picture);
     $("plots").prepend(card);
     return { card, picture, most };
@@ -646,7 +645,7 @@
     const make = (tag, given, text = "") => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [k, v] of Object.entries(given)) e.setAttribute(k, v); e.textContent = text; return e; };
     const at = ([x, y]) => [middle + scale * x, middle - scale * y];
     const parts = [make("circle", { cx: middle, cy: middle, r: scale * polygon.most, fill: "none", stroke: "#8a8f98", "stroke-dasharray": "3 4" }),
-      make("text", { x: 6, y: size - 6, "font-size": 12, fill: "currentColor" }, `circle: ${number(polygon.most / data.units.speed.factor)} ${data.units.speed.symbol}, the largest of the motion`),
+      make("text", { x: 6, y: size - 6, "font-size": 12, fill: "currentColor" }, `circle: ${number(polygon.most / data.units.length.si)} ${speedUnit}, the largest of the motion`),
       make("circle", { cx: middle, cy: middle, r: 3, fill: "currentColor" }), make("text", { x: middle - 14, y: middle + 14, "font-size": 13, fill: "currentColor" }, "o")];
     const named = [];
     for (const { colour, points } of polygonOf(when)) {
@@ -931,6 +930,7 @@
 
   const ray = new THREE.Raycaster(), pointer = new THREE.Vector2();
   let hovered = null, lit = [], touched = null; // point of the last thing found
+  const declared = (dimension, x) => [number(x / data.units[dimension].si), data.units[dimension].unit];
   const rows = (list) => element("table", {}, ...list.map((cells) => element("tr", {}, ...cells.map((c) => element("td", { textContent: c })))));
   function describeHovered() {
     const when = moment(now);
@@ -939,7 +939,7 @@
       const body = data.bodies[hovered.row];
       if (hovered.row >= data.bases) {
         const p = vector(body.com).applyMatrix4(bodies[hovered.row].matrixWorld);
-        parts.push(rows([["mass", number(body.mass / kilogram.factor), kilogram.symbol], ...["x", "y", "z"].map((n) => [`centre ${n}`, lengthText(p[n]), meter.symbol])]));
+        parts.push(rows([["mass", ...declared("mass", body.mass)], ...["x", "y", "z"].map((n) => [`centre ${n}`, ...declared("length", p[n])])]));
       } else parts.push(element("p", { textContent: "fixed, or moved as given" }));
     } else if (hovered.kind === "joint") {
       const { joint } = hovered;
@@ -957,7 +957,7 @@
     } else {
       const { span } = hovered;
       const [p, q] = span.bodies.map((row, n) => vector(span.points[n]).applyMatrix4(bodies[row].matrixWorld));
-      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", lengthText(p.distanceTo(q)), meter.symbol]]));
+      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", ...declared("length", p.distanceTo(q))]]));
     }
     $("tip").replaceChildren(...parts);
   }
@@ -1014,7 +1014,7 @@
     floor.visible = show.grid;
     for (const mark of centres) mark.visible = show.centres;
     document.querySelector("main").classList.toggle("bare", !show.panel);
-    const lines = [show.grid ? `floor: ${Number((step / meter.factor).toPrecision(1))} ${meter.symbol} squares` : ""];
+    const lines = [show.grid ? `floor: ${Number((step / data.units.length.si).toPrecision(1))} ${data.units.length.unit} squares` : ""];
     for (const kind of ["forces", "moments"]) if (show[kind] && kinds[kind].most > 0) lines.push(`longest ${kind.slice(0, -1)} arrow: ${number(kinds[kind].most)} ${kinds[kind].unit}`);
     $("scales").textContent = lines.filter(Boolean).join("  ·  ");
     refresh();
@@ -1057,7 +1057,7 @@
   scrubber.oninput = () => { pause(); seek(Number(scrubber.value)); };
   $("add").onchange = (event) => { if (event.target.value !== "") addPlot(Number(event.target.value)); };
   $("point-body").replaceChildren(...data.bodies.map((body, row) => element("option", { value: row, textContent: body.name })).slice(data.bases));
-  $("point-unit").textContent = meter.symbol;
+  $("point-unit").textContent = data.units.length.unit;
   $("point-at").oninput = () => $("point-at").setCustomValidity("");
   $("point").onsubmit = (event) => {
     event.preventDefault();
@@ -1067,7 +1067,7 @@
       return void $("point-at").reportValidity();
     }
     const { position, rotation } = data.bodies[row].reference;
-    addPoint(row, vector([...given, 0]).multiplyScalar(meter.factor).sub(vector(position)).applyQuaternion(quaternion(rotation).invert()));
+    addPoint(row, vector([...given, 0]).multiplyScalar(data.units.length.si).sub(vector(position)).applyQuaternion(quaternion(rotation).invert()));
   };
   $("trace").onchange = (event) => { if (event.target.value !== "") toggleTrace(traceable[Number(event.target.value)]); };
   const faster = (n) => { const list = $("speed"); list.selectedIndex = Math.min(speeds.length - 1, Math.max(0, list.selectedIndex + n)); };

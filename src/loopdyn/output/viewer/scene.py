@@ -20,6 +20,7 @@ from loopdyn.tree.functions import body_motion
 
 Trace = str | tuple[str, ArrayLike]
 
+SHOWN = ("length", "mass", "force", "torque")  # dimensions of what a page shows beside the quantities of the run
 # Number of poses that are sampled to find the extent of the motion.
 POSES_FOR_ROOM = 60
 
@@ -55,13 +56,10 @@ def describe(
         quantities += transmission_groups(system, (x, R), arrays)
     return {
         "name": system.name,
-        "units": {
-            kind: {"symbol": system.units.symbol(kind), "factor": system.units.factor(kind)}
-            for kind in ("length", "angle", "mass", "force", "torque", "speed")
-        },
         "in_plane": planar or None,
         "samples": len(time),
         "view": _view(drawing, (x, R), room),
+        "units": {x: {"unit": system.units.symbol(x), "si": system.units.factor(x)} for x in SHOWN},
         "bar": drawing.bar,
         "size": drawing.size,
         "bodies": [
