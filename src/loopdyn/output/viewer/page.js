@@ -929,7 +929,7 @@
   // --------------------------------------------------------------------------------------------- pointing
 
   const ray = new THREE.Raycaster(), pointer = new THREE.Vector2();
-  let hovered = null, lit = [], touched = null; // point of the last thing found
+  let hovered = null, lit = [];
   const declared = (dimension, x) => [number(x / data.units[dimension].si), data.units[dimension].unit];
   const rows = (list) => element("table", {}, ...list.map((cells) => element("tr", {}, ...cells.map((c) => element("td", { textContent: c })))));
   function describeHovered() {
@@ -961,6 +961,7 @@
     }
     $("tip").replaceChildren(...parts);
   }
+  let touched = null; // point of what was found last
   function find(event) {
     const box = canvas.getBoundingClientRect();
     pointer.set(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2);
