@@ -25,6 +25,10 @@ class Sweep:
         motions = [ld.tree.body_motion(self.system, s) for s in self.states]
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
+    def velocities(self):
+        motions = [ld.tree.body_motion(self.system, s) for s in self.states]
+        return np.array([m.velocity for m in motions]), np.array([m.angular_velocity for m in motions])
+
     def repeated(self, n: int) -> Sweep:
         """The same states repeated, at n successive times."""
         which = np.arange(n) % len(self.states)

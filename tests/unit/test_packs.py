@@ -18,7 +18,9 @@ from tests.unit.test_jit import INNER, OUTER, RUN, Workshop
 from loopdyn.engine import packs
 
 PLATFORM = "x86_64-unknown-linux-gnu"
-LEVEL = packs.Level("x86-64-v3", ("avx2", "fma"))
+V4 = packs.Level("x86-64-v4", ("avx2", "fma", "avx512f"))
+V3 = packs.Level("x86-64-v3", ("avx2", "fma"))
+TARGETS = {level: (PLATFORM, level.cpu, "") for level in (V4, V3)}
 
 pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
@@ -31,7 +33,7 @@ def installed(tmp_path, monkeypatch):
         folder = tmp_path / packs.PACKAGE
         folder.mkdir(exist_ok=True)
         (folder / "__init__.py").touch()
-        facts = packs.manifest("0.2.0", "engine", (PLATFORM, LEVEL.cpu, ""), LEVEL) | changed
+        facts = packs.manifest("0.2.0", "engine", TARGETS) | changed
         (folder / packs.MANIFEST).write_text(json.dumps(facts) if text is None else text)
         packs.search.cache_clear()
         return packs.search("engine", PLATFORM)
@@ -54,7 +56,8 @@ def test_a_pack_whose_facts_agree_is_used(installed):
         ({"numba": "0.67.0"}, "made for numba 0.67.0"),
         ({"python": "cpython-310"}, "made for python cpython-310"),
         ({"engine": "another"}, "other sources of loopdyn"),
-        ({"target": ["arm64-apple-darwin", "generic", ""]}, "made for arm64-apple-darwin"),
+        ({"levels": [{"target": ["arm64-apple-darwin", "generic", ""], "needs": []}]}, "made for arm64-apple-darwin"),
+        ({"levels": []}, "cannot be read"),
         ({"format": 99}, "another format"),
         ({"text": "{"}, "cannot be read"),
         ({"text": "{}"}, "cannot be read"),
@@ -67,9 +70,29 @@ def test_a_pack_that_does_not_agree_is_refused_with_the_reason(installed, change
     assert words in found.refusal
 
 
+@pytest.mark.parametrize(
+    ("features", "level"),
+    [
+        ({"sse2", "fma", "avx2"}, "x86-64-v3"),
+        ({"sse2", "fma", "avx2", "avx512f"}, "x86-64-v4"),
+        ({"sse2", "fma", "avx512f"}, None),  # no real processor: every feature of a level is asked for
+    ],
+)
+def test_the_highest_level_that_the_processor_has_is_used(installed, monkeypatch, features, level):
+    monkeypatch.setattr(packs, "host_features", lambda: features)
+    found = installed().pack
+    assert (found and (found.target[1], found.folder.name)) == (level and (level, level))
+
+
 def test_a_processor_without_avx2_does_not_use_the_pack(installed, monkeypatch):
     monkeypatch.setattr(packs, "host_features", lambda: {"sse2", "fma"})
     assert installed() == (None, "this processor lacks avx2")
+
+
+def test_kernels_compiled_beside_one_level_are_not_those_compiled_beside_another(installed, monkeypatch):
+    here = installed().pack
+    monkeypatch.setattr(packs, "host_features", lambda: set(V4.needs))
+    assert installed().pack.identity != here.identity
 
 
 def test_a_chosen_processor_does_not_use_the_pack(installed, monkeypatch):
@@ -84,7 +107,7 @@ def test_features_of_a_level_are_known_to_llvm():
     import llvmlite.binding
 
     known = set(llvmlite.binding.get_host_cpu_features())
-    assert set(packs.LEVELS[platform.machine()].needs) <= known
+    assert {name for level in packs.LEVELS[platform.machine()] for name in level.needs} <= known
 
 
 # --------------------------------------------------------------------------------------- in processes
@@ -98,11 +121,11 @@ folder = Path(packs.PACKAGE)
 folder.mkdir()
 (folder / "__init__.py").touch()
 target = cpu_target.target_context.codegen().magic_tuple()
-facts = packs.manifest("0.2.0", compiler.ENGINE, target, packs.Level(target[1], NEEDS))
+facts = packs.manifest("0.2.0", compiler.ENGINE, {packs.Level(target[1], NEEDS): target})
 (folder / packs.MANIFEST).write_text(json.dumps(facts))
 for path in cache.entries():
-    (folder / path.parent.name).mkdir(exist_ok=True)
-    shutil.copyfile(path, folder / path.parent.name / path.name)
+    (folder / target[1] / path.parent.name).mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, folder / target[1] / path.parent.name / path.name)
 print("{}")
 """
 PORTABLE = {"NUMBA_CPU_NAME": "x86-64" if "64" in os.uname().machine and "arm" not in os.uname().machine else "generic"}
@@ -122,7 +145,7 @@ def workshop(tmp_path):
 
 
 def entries(workshop: Workshop) -> list[Path]:
-    return sorted((workshop.folder / packs.PACKAGE).glob("*/*.kernel"))
+    return sorted((workshop.folder / packs.PACKAGE).glob("*/*/*.kernel"))
 
 
 def test_kernels_of_a_pack_are_run_without_compilation_and_nothing_is_written(workshop):

@@ -162,3 +162,34 @@ def test_without_three_js_it_is_said_how_to_get_it(monkeypatch, tmp_path):
 
 def test_the_licence_of_the_inlined_library_is_in_the_page(page):
     assert "MIT" in page.split('id="licence"')[1].split("</script>")[0]
+
+
+# ---------------------------------------------------------------------------------- kinematics in the plane
+
+
+def test_transmission_angles_are_those_of_the_law_of_cosines():
+    run = sweeps.four_bar()
+    scene = describe(run)
+    (group,) = [g for g in scene["quantities"] if g["key"] == "transmission"]
+    assert (group["names"], group["unit"]) == (["at A", "at D"], "rad")
+    x, R = run.poses()
+    at = {name: x[:, j.child] + R[:, j.child] @ j.M[0] for name, j in run.system.joints.items()}
+
+    def between(corner, one, other):
+        """Angle of the triangle at `corner` from its three sides, as the acute one."""
+        a, b, c = (np.linalg.norm(at[p] - at[q], axis=1) for p, q in ((corner, one), (corner, other), (one, other)))
+        return np.arccos(np.abs(a**2 + b**2 - c**2) / (2 * a * b))
+
+    found = array(scene["arrays"]["transmission"])
+    np.testing.assert_allclose(found[:, 1], between("C", "B", "D"), atol=4 * FLOAT32)
+    np.testing.assert_allclose(found[:, 0], between("B", "A", "C"), atol=4 * FLOAT32)
+
+
+def test_velocities_are_stored_for_motions_in_one_plane_only():
+    scene, run = describe(sweeps.four_bar()), sweeps.four_bar()
+    np.testing.assert_allclose(scene["in_plane"]["normal"], [0, 0, 1], atol=1e-12)
+    spin = array(scene["arrays"]["spin"])[:, run.system.bodies.index("crank")]
+    np.testing.assert_allclose(spin, [s.v[0] for s in run.states], rtol=2 * FLOAT32)
+    platform = describe(sweeps.platform())
+    assert platform["in_plane"] is None
+    assert not {"velocity", "spin"} & set(platform["arrays"])

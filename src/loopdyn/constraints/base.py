@@ -10,8 +10,6 @@ at M's origin, and `gamma`. A *linear* constraint relates joint coordinates. Whe
 receives the rate of change of `phi` that is not due to motion, and `gamma` the second derivative.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 

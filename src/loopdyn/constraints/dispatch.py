@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, get_args
 
 import numpy as np
-from pydantic import Field
 
 from loopdyn.constraints import (
     coupler,
@@ -39,6 +38,7 @@ from loopdyn.constraints.slot import SLOT, Slot
 from loopdyn.constraints.user import UserConstraint
 from loopdyn.constraints.velocity_relation import VELOCITY_RELATION, VelocityRelation
 from loopdyn.engine.jit import inline
+from loopdyn.quantities.units import OneOf
 
 # The public names of `loopdyn.constraints`.
 __all__ = [
@@ -75,7 +75,7 @@ AnyConstraint = Annotated[
     | Coupler
     | Relation
     | VelocityRelation,
-    Field(discriminator="type"),
+    OneOf("type"),
 ]
 TYPES: tuple[type[Constraint], ...] = get_args(get_args(AnyConstraint)[0])
 

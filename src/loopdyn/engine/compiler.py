@@ -11,8 +11,8 @@ where it is optimised again. Here
 * an argument that is a literal is typed by its class: one compilation serves ``f(x, 1)`` and ``f(x, 2)``.
 
 Numba's configuration and the functions that users compile are left alone: all of this is the pipeline, dispatcher and
-library classes of our own functions. This module, `engine.libraries` and the types of `jit.window` are all that relies
-on Numba's internals; `tests/unit/test_compiler.py` tests each.
+library classes of our own functions. This module, `engine.libraries` and `engine.windows` are all that relies on
+Numba's internals; `tests/unit/test_compiler.py` tests each.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from numba.core.types.misc import unliteral
 
 from loopdyn.engine import cache, packs
 from loopdyn.engine.fingerprint import Described, fingerprint, reached
+from loopdyn.engine.jit import OPTIONS
 from loopdyn.engine.libraries import (
     ORIGINS,
     HelperLibrary,
@@ -78,7 +79,7 @@ def numba_is_known() -> bool:
 def _engine_digest() -> str:
     """Digest of the sources that decide how kernels are compiled, which no kernel refers to."""
     digest = hashlib.sha256()
-    for name in ("compiler.py", "libraries.py", "jit.py"):
+    for name in ("compiler.py", "libraries.py", "jit.py", "windows.py"):
         digest.update((Path(__file__).parent / name).read_bytes())
     return digest.hexdigest()
 
@@ -266,7 +267,7 @@ class CompileCalled(FunctionPass):  # type: ignore[misc]
         if not isinstance(constraint, CallConstraint):
             return False
         called = guard(get_definition, state.func_ir, constraint.func)
-        return isinstance(getattr(called, "value", None), KernelDispatcher)
+        return id(getattr(getattr(called, "value", None), "py_func", None)) in _KERNELS
 
 
 class CalledPipeline(KernelPipeline):
@@ -358,6 +359,19 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]
         pipeline.is_ready = is_ready
         with contextlib.suppress(NumbaError):  # the process that compiles this function meets it, too
             pipeline.compile_extra(self.py_func)
+
+
+def dispatcher(function: Callable[..., Any], asked: dict[str, bool]) -> Any:
+    """Dispatcher of a kernel or helper; `asked` has what :func:`jit.kernel` or :func:`jit.inline` was asked for."""
+    if "always" in asked:  # a helper
+        options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": asked["always"]}
+        pipeline: type[KernelPipeline] = HelperPipeline
+    else:
+        options = {**OPTIONS, "nogil": True}
+        pipeline = ShortLoopPipeline if asked["short_loops"] else KernelPipeline
+    if not numba_is_known():
+        return numba.njit(**options)(function)
+    return KernelDispatcher(function, targetoptions=options, pipeline_class=pipeline)
 
 
 class Entry(NamedTuple):

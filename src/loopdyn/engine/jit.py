@@ -1,7 +1,7 @@
 """The one door to Numba.
 
 Every compiled function of loopdyn is made by :func:`kernel`, and by :func:`specialise` where a
-kernel is to call a function chosen at run time. Four rules live here and nowhere else:
+kernel is to call a function chosen at run time. Five rules live here and nowhere else:
 
 * **Kernels are kept on disk by their content** (`engine.cache`). Numba itself looks only at the file of the function it
   compiles and would go on using an old callee from another file.
@@ -10,6 +10,9 @@ kernel is to call a function chosen at run time. Four rules live here and nowher
 * **Kernels release the GIL**: what they write to belongs to one thread (a solver is taken by one thread at a time).
 * **NaN and infinity keep their meaning** (no ``nnan``/``ninf`` in the fast-math flags): bad numbers
   must be seen, not optimised away.
+* **Numba is imported when the first kernel is needed**: to import it takes longer than to read a model and to find what
+  is wrong with it. Packages above `system`, whose kernels Python calls in loops, call :func:`load_numba` first: theirs
+  are then dispatchers of Numba at once, without a :class:`Deferred` before them.
 
 With ``NUMBA_DISABLE_JIT=1`` the same sources run as plain Python.
 """
@@ -18,24 +21,13 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
+import os
+import sys
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
-import numba
-import numba.extending
-from llvmlite import ir
-from numba.core import cgutils
-from numba.np import arrayobj
-
-from loopdyn.engine.compiler import (
-    HelperPipeline,
-    KernelDispatcher,
-    KernelPipeline,
-    ShortLoopPipeline,
-    numba_is_known,
-)
 from loopdyn.engine.fingerprint import fingerprint
 
 OPTIONS = {
@@ -43,6 +35,75 @@ OPTIONS = {
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
     "error_model": "numpy",
 }
+
+_LOADING = threading.RLock()
+_DEFERRED: list[Deferred] = []  # kernels and helpers without a dispatcher
+_make: Callable[..., Any] | None = None  # `compiler.dispatcher`, as soon as Numba is imported
+
+
+def load_numba() -> None:
+    """Import Numba, and make the dispatchers of all kernels and helpers so far."""
+    global _make
+    with _LOADING:
+        if _make is not None or _jit_is_off():
+            return
+        from loopdyn.engine import windows  # noqa: F401  # their types become known to Numba
+        from loopdyn.engine.compile_notice import NOTICE
+        from loopdyn.engine.compiler import dispatcher
+
+        NOTICE.listen()
+        _make = dispatcher
+        for one in _DEFERRED:
+            one.made = dispatcher(one.py_func, one.options)
+        _DEFERRED.clear()
+
+
+def _jit_is_off() -> bool:
+    """Whether kernels run as plain Python; Numba's own setting counts as soon as it is imported."""
+    numba = sys.modules.get("numba")
+    if numba is not None and hasattr(numba, "config"):
+        return bool(numba.config.DISABLE_JIT)
+    return os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
+
+
+class Deferred:
+    """A kernel or helper that was met before Numba was imported; it passes everything on to its dispatcher."""
+
+    made: Any = None  # the dispatcher
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]):
+        self.options = options
+        self.py_func = self.__wrapped__ = function
+        self.__module__, self.__doc__ = function.__module__, function.__doc__  # a class has its own of these
+        _DEFERRED.append(self)
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the kernel."""
+        return (self.made or self._loaded())(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("__name__", "__qualname__"):
+            return getattr(self.py_func, name)
+        return getattr(self.made or self._loaded(), name)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """Type by which compiled functions know it."""
+        return (self.made or self._loaded())._numba_type_
+
+    def __reduce__(self) -> str:
+        return self.py_func.__qualname__  # by its name, as functions are
+
+    def _loaded(self) -> Any:
+        load_numba()
+        return self.made
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """`function` as a kernel or helper; itself with the JIT off."""
+    if _jit_is_off():
+        return function
+    return Deferred(function, options) if _make is None else _make(function, options)
 
 
 def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = False) -> Any:
@@ -53,12 +114,7 @@ def kernel(function: Callable[..., Any] | None = None, *, short_loops: bool = Fa
     """
     if function is None:
         return functools.partial(kernel, short_loops=short_loops)
-    if numba.config.DISABLE_JIT:
-        return function
-    if not numba_is_known():
-        return numba.njit(nogil=True, **OPTIONS)(function)
-    pipeline = ShortLoopPipeline if short_loops else KernelPipeline
-    return KernelDispatcher(function, targetoptions={**OPTIONS, "nogil": True}, pipeline_class=pipeline)
+    return _compiled(function, short_loops=short_loops)
 
 
 def inline(function: Callable[..., Any] | None = None, *, always: bool = False) -> Any:
@@ -74,12 +130,7 @@ def inline(function: Callable[..., Any] | None = None, *, always: bool = False) 
     """
     if function is None:
         return functools.partial(inline, always=always)
-    if numba.config.DISABLE_JIT:
-        return function
-    options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": always}
-    if not numba_is_known():
-        return numba.njit(**options)(function)
-    return KernelDispatcher(function, targetoptions=options, pipeline_class=HelperPipeline)
+    return _compiled(function, always=always)
 
 
 def window(array: Any, start: int, *shape: int) -> Any:
@@ -117,153 +168,6 @@ def prefetch(array: Any, *index: int) -> None:
     >>> import numpy as np
     >>> prefetch(window(np.arange(6.0), 0, 3, 2), 2, 0)
     """
-
-
-class Window(numba.types.Array):  # type: ignore[misc]
-    """Type of a :func:`window` in compiled code: an array whose numbers are read and written without detours.
-
-    One type for arrays that may be written and for those that may not: helpers are compiled once. A kernel that writes
-    to its inputs is found with the JIT off.
-    """
-
-    of_kernels = True  # there are none in Python
-
-    def __init__(self, dtype: Any, ndim: int) -> None:
-        super().__init__(dtype, ndim, "C", name=f"window({dtype}, {ndim}d)")
-
-    @property
-    def key(self) -> Any:
-        """Identity of the type."""
-        return "window", *super().key
-
-
-@numba.extending.register_model(Window)
-class WindowModel(numba.extending.models.ArrayModel):  # type: ignore[misc]
-    """Layout of a :func:`window`: that of an array, without an owner to count."""
-
-    def inner_models(self) -> list[Any]:
-        """Models of parts whose owners are counted: none."""
-        return []
-
-
-def _address(context: Any, builder: Any, kind: Window, array: Any, index_type: Any, index: Any) -> Any:
-    """Address of one number of a window; None for an index that is not one integer for each dimension.
-
-    Numba lets an index below zero count from the end. Checking for that at every access, and keeping the lengths at
-    hand for it, took up to a quarter of the time of a kernel.
-    """
-    kinds, parts = [index_type], [index]
-    if isinstance(index_type, numba.types.BaseTuple):
-        kinds, parts = list(index_type.types), cgutils.unpack_tuple(builder, index, count=len(index_type))
-    if len(kinds) != kind.ndim or not all(isinstance(k, numba.types.Integer) for k in kinds):
-        return None
-    opened = context.make_array(kind)(context, builder, array)
-    places = [context.cast(builder, x, k, numba.types.intp) for x, k in zip(parts, kinds, strict=True)]
-    place = places[0]
-    if kind.ndim == 2:
-        columns = cgutils.unpack_tuple(builder, opened.shape, 2)[1]
-        place = builder.add(builder.mul(place, columns, flags=("nsw",)), places[1], flags=("nsw",))
-    return builder.gep(opened.data, [place], inbounds=True)
-
-
-def _tagged(builder: Any, kind: Window, instruction: Any) -> Any:
-    """Tell LLVM the type of a number in memory: writing floats changes no integer, so tables need not be read again."""
-    module, zero = builder.module, ir.Constant(ir.IntType(64), 0)
-    number = module.add_metadata([str(kind.dtype), module.add_metadata(["loopdyn"]), zero])
-    instruction.set_metadata("tbaa", module.add_metadata([number, number, zero]))
-    return instruction
-
-
-@numba.extending.lower_builtin(operator.getitem, Window, numba.types.Integer)
-@numba.extending.lower_builtin(operator.getitem, Window, numba.types.BaseTuple)
-def _read(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind, index_type = signature.args
-    address = _address(context, builder, kind, args[0], index_type, args[1])
-    if address is None:  # a part of the window
-        several = isinstance(index_type, numba.types.BaseTuple)
-        read = arrayobj.getitem_array_tuple if several else arrayobj.getitem_arraynd_intp
-        return read(context, builder, signature, args)
-    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
-        return arrayobj.load_item(context, builder, kind, address)
-    return _tagged(builder, kind, builder.load(address))
-
-
-@numba.extending.lower_builtin(operator.setitem, Window, numba.types.Any, numba.types.Any)
-def _write(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind, index_type, value_type = signature.args
-    address = _address(context, builder, kind, args[0], index_type, args[1])
-    if address is None or not isinstance(value_type, numba.types.Number):
-        return arrayobj.setitem_array(context, builder, signature, args)
-    value = context.cast(builder, args[2], value_type, kind.dtype)
-    if not isinstance(kind.dtype, numba.types.Integer | numba.types.Float):
-        arrayobj.store_item(context, builder, kind, value, address)
-    else:
-        _tagged(builder, kind, builder.store(value, address))
-    return context.get_dummy_value()
-
-
-def _view(array: Any, dimensions: int) -> Any:
-    """Type of a view, and the code that makes it from an address."""
-    kind = Window(array.dtype, dimensions)
-
-    def codegen(context, builder, signature, args):
-        start, *shape = (
-            context.cast(builder, value, given, numba.types.intp)
-            for value, given in zip(args[1:], signature.args[1:], strict=True)
-        )
-        source = context.make_array(signature.args[0])(context, builder, args[0])
-        size = context.get_constant(numba.types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
-        strides = [size] if dimensions == 1 else [builder.mul(size, shape[1]), size]
-        made = context.make_array(kind)(context, builder)
-        address = builder.gep(source.data, [start])
-        arrayobj.populate_array(made, data=address, shape=shape, strides=strides, itemsize=size, meminfo=None)
-        return made._getvalue()
-
-    return kind, codegen
-
-
-@numba.extending.intrinsic
-def _line(typing_context, array, start, length):
-    kind, codegen = _view(array, 1)
-    return kind(array, start, length), codegen
-
-
-@numba.extending.intrinsic
-def _table(typing_context, array, start, rows, columns):
-    kind, codegen = _view(array, 2)
-    return kind(array, start, rows, columns), codegen
-
-
-@numba.extending.overload(window)
-def _compiled_window(array, start, *shape):
-    if len(shape) == 1:
-        return lambda array, start, *shape: _line(array, start, shape[0])
-    return lambda array, start, *shape: _table(array, start, shape[0], shape[1])
-
-
-@numba.extending.overload(whole)
-def _compiled_whole(array):
-    return lambda array: _line(array, 0, array.size)
-
-
-@numba.extending.intrinsic
-def _ask(typing_context, array, index):
-    def codegen(context, builder, signature, args):
-        kind, index_type = signature.args
-        address = _address(context, builder, kind, args[0], index_type, args[1])
-        pointer_type, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        signature_ = ir.FunctionType(ir.VoidType(), [pointer_type, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
-        for_reading, into_all_caches, data = number(0), number(3), number(1)
-        builder.call(function, [builder.bitcast(address, pointer_type), for_reading, into_all_caches, data])
-        return context.get_dummy_value()
-
-    return numba.types.void(array, index), codegen
-
-
-@numba.extending.overload(prefetch)
-def _compiled_prefetch(array, *index):
-    return lambda array, *index: _ask(array, index if len(index) > 1 else index[0])
 
 
 def specialise(function: Any, /, **bound: Any) -> Any:

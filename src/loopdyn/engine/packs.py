@@ -1,11 +1,11 @@
 """Kernels compiled in advance: the package ``loopdyn-kernels``, read-only, checked before use.
 
-A pack has the entries of the cache (`engine.cache`), compiled for a processor level that most machines have, and a
-manifest. It is used if it was made for this Python, this version of Numba, this platform and by the same
-`engine.compiler`, and if the processor of this machine has every feature of the level. An entry of the pack is found by
-its key, which covers the code of the kernel and all that it refers to: a kernel of other sources is never found. A
-kernel that the pack does not have is compiled for this machine. Its key covers the manifest: it may call kernels of the
-pack.
+A pack has the entries of the cache (`engine.cache`), compiled for one or more processor levels, each in a folder of its
+own, and a manifest. It is used if it was made for this Python, this version of Numba, this platform and by the same
+`engine.compiler`, and if the processor of this machine has every feature of a level; the highest such level is taken.
+An entry of the pack is found by its key, which covers the code of the kernel and all that it refers to: a kernel of
+other sources is never found. A kernel that the pack does not have is compiled for this machine. Its key covers the
+manifest and the level: it may call kernels of the pack.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from loopdyn.engine import cache
 PACKAGE = "loopdyn_kernels"  # its module
 DISTRIBUTION = "loopdyn-kernels"  # its name for pip
 MANIFEST = "manifest.json"
-FORMAT = 1
+FORMAT = 2
 
 
 class Level(NamedTuple):
@@ -37,24 +38,26 @@ class Level(NamedTuple):
     needs: tuple[str, ...]  # LLVM's names of the features that code for it may use
 
 
-# By machine. x86-64-v3: Intel since 2013, AMD since 2015; the features are those of the x86-64 psABI, chapter 3.1.
+_V3 = ("cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2") + (
+    "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave",
+)  # fmt: skip
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+
+# By machine, the highest first. x86-64-v3: Intel since 2013, AMD since 2015; x86-64-v4: with AVX-512. Features are
+# those of the x86-64 psABI, chapter 3.1.
 LEVELS = {
-    "x86_64": Level(
-        "x86-64-v3",
-        ("cx16", "sahf", "popcnt", "sse3", "ssse3", "sse4.1", "sse4.2")
-        + ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
-    ),
-    "aarch64": Level("generic", ("fp-armv8", "neon")),
+    "x86_64": (Level("x86-64-v4", _V4), Level("x86-64-v3", _V3)),
+    "aarch64": (Level("generic", ("fp-armv8", "neon")),),
 }
 
 
 class Pack(NamedTuple):
-    """A pack that can be used on this machine."""
+    """A pack that can be used on this machine, at one of its levels."""
 
-    folder: Path
+    folder: Path  # of the entries of this level
     version: str  # of loopdyn
     target: tuple[str, str, str]  # platform, processor, features: what the code generator says about itself
-    identity: str  # digest of the manifest
+    identity: str  # digest of the manifest, and the level
 
     def path(self, name: str, key: str) -> Path:
         """Path of the entry of a kernel."""
@@ -68,7 +71,7 @@ class Search(NamedTuple):
     refusal: str  # why the installed pack is not used; empty if there is none
 
 
-def manifest(version: str, engine: str, target: tuple[str, str, str], level: Level) -> dict[str, Any]:
+def manifest(version: str, engine: str, levels: Mapping[Level, tuple[str, str, str]]) -> dict[str, Any]:
     """Facts that decide where a pack can be used.
 
     Parameters
@@ -77,14 +80,14 @@ def manifest(version: str, engine: str, target: tuple[str, str, str], level: Lev
         Of loopdyn.
     engine : str
         Digest of the sources that decide how kernels are compiled.
-    target : tuple of str
-        Platform, processor and features of the code generator.
-    level : Level
+    levels : mapping
+        For each level, the highest first: platform, processor and features of the code generator.
 
     Examples
     --------
-    >>> manifest("1.0", "", ("", "", ""), LEVELS["aarch64"])["needs"]
-    ['fp-armv8', 'neon']
+    >>> level = LEVELS["aarch64"][0]
+    >>> manifest("1.0", "", {level: ("", level.cpu, "")})["levels"]
+    [{'target': ['', 'generic', ''], 'needs': ['fp-armv8', 'neon']}]
     """
     return {
         "format": FORMAT,
@@ -92,8 +95,7 @@ def manifest(version: str, engine: str, target: tuple[str, str, str], level: Lev
         "numba": numba.__version__,
         "python": sys.implementation.cache_tag,
         "engine": engine,
-        "target": list(target),
-        "needs": list(level.needs),
+        "levels": [{"target": list(target), "needs": list(level.needs)} for level, target in levels.items()],
     }
 
 
@@ -129,14 +131,19 @@ def search(engine: str, platform: str) -> Search:
         content = (folder / MANIFEST).read_bytes()
         facts = json.loads(content)
         refusal = _refusal(facts, engine, platform)
-        pack = Pack(folder, facts["loopdyn"], tuple(facts["target"]), hashlib.sha256(content).hexdigest())
-    except (OSError, ValueError, KeyError, TypeError):
+        if refusal:
+            return Search(None, refusal)
+        target = _highest(facts["levels"])
+        if target is None:
+            return Search(None, f"this processor lacks {', '.join(lacking(facts['levels'][-1]['needs']))}")
+        identity = hashlib.sha256(content).hexdigest() + target[1]
+        return Search(Pack(folder / target[1], facts["loopdyn"], target, identity), "")
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         return Search(None, f"its {MANIFEST} cannot be read")
-    return Search(None, refusal) if refusal else Search(pack, "")
 
 
 def _refusal(facts: dict[str, Any], engine: str, platform: str) -> str:
-    """Reason why a pack cannot be used; empty if it can."""
+    """Reason why a pack cannot be used, whatever the processor; empty if it can."""
     if facts["format"] != FORMAT:
         return "it has another format"
     for name, here in (("numba", numba.__version__), ("python", sys.implementation.cache_tag)):
@@ -144,14 +151,33 @@ def _refusal(facts: dict[str, Any], engine: str, platform: str) -> str:
             return f"it was made for {name} {facts[name]}, this is {here}"
     if facts["engine"] != engine:
         return f"it was made from other sources of loopdyn (version {facts['loopdyn']})"
-    if facts["target"][0] != platform:
-        return f"it was made for {facts['target'][0]}, this is {platform}"
+    others = sorted({level["target"][0] for level in facts["levels"]} - {platform})
+    if others:
+        return f"it was made for {', '.join(others)}, this is {platform}"
     if numba.config.CPU_NAME is not None or numba.config.CPU_FEATURES is not None:
         return "NUMBA_CPU_NAME or NUMBA_CPU_FEATURES asks for a certain processor"
-    lacking = [name for name in facts["needs"] if name not in host_features()]
-    if lacking:
-        return f"this processor lacks {', '.join(lacking)}"
     return ""
+
+
+def _highest(levels: list[dict[str, Any]]) -> tuple[str, str, str] | None:
+    """Target of the first level all of whose features this processor has."""
+    for level in levels:
+        if not lacking(level["needs"]):
+            platform, processor, features = level["target"]
+            return platform, processor, features
+    return None
+
+
+def lacking(needs: Iterable[str]) -> list[str]:
+    """Features of a level that this processor does not have.
+
+    Examples
+    --------
+    >>> lacking(["no such feature"])
+    ['no such feature']
+    """
+    here = host_features()
+    return [name for name in needs if name not in here]
 
 
 def host_features() -> set[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, get_args
 
 import numpy as np
-from pydantic import Field
 
 from loopdyn.engine.jit import inline
 from loopdyn.engine.records import (
@@ -48,6 +47,7 @@ from loopdyn.forces.measured import put_terms
 from loopdyn.forces.motor import MOTOR, Motor
 from loopdyn.forces.spring_damper import SPRING_DAMPER, SpringDamper
 from loopdyn.forces.user import UserForce
+from loopdyn.quantities.units import OneOf
 from loopdyn.spatial.plucker import scale
 
 # The public names of `loopdyn.forces`.
@@ -68,7 +68,7 @@ __all__ = [
 
 AnyForce = Annotated[
     SpringDamper | JointSpring | JointFriction | JointTendon | Motor | Actuator | Bushing | AppliedForce,
-    Field(discriminator="type"),
+    OneOf("type"),
 ]
 TYPES: tuple[type[Force], ...] = get_args(get_args(AnyForce)[0])
 

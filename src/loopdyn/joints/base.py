@@ -28,8 +28,6 @@ F and M are the axes of the frames as rows in world axes, `par` two constants of
 the angle between universal axes).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
 from loopdyn.engine.jit import inline, kernel
 from loopdyn.joints import (
@@ -37,11 +36,12 @@ from loopdyn.joints.spherical import Spherical
 from loopdyn.joints.translational import Translational
 from loopdyn.joints.universal import Universal
 from loopdyn.joints.weld import Weld
+from loopdyn.quantities.units import OneOf
 from loopdyn.spatial.plucker import get9, put3
 
 AnyJoint = Annotated[
     Revolute | Prismatic | Helical | Cylindrical | Universal | Planar | Translational | Spherical | Free | Weld,
-    Field(discriminator="type"),
+    OneOf("type"),
 ]
 
 # In the order of their codes.

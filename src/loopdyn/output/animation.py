@@ -64,6 +64,7 @@ class _Film:
             total = float(np.abs(way).sum()) or 1.0
             time = seconds * np.cumsum(np.abs(way)) / total
             rate = np.sign(np.append(way[1:], way[-1:])) * total / seconds
+        self._rate = rate
         self.data = dataset(
             {
                 "q": (("time", "coordinate"), d["q"].values[:, : s.nq]),
@@ -76,3 +77,8 @@ class _Film:
     def poses(self) -> tuple[Array, Array]:
         """Poses of the analysis."""
         return self._drive.poses()
+
+    def velocities(self) -> tuple[Array, Array]:
+        """Velocities and angular velocities at this pace."""
+        linear, angular = self._drive.velocities()
+        return linear * self._rate[:, None, None], angular * self._rate[:, None, None]

@@ -52,6 +52,9 @@ class RunLike(Protocol):
     def poses(self) -> tuple[Array, Array]:
         """Positions (time, body, 3) in m and rotations (time, body, 3, 3) of the frames of `system.bodies`."""
 
+    def velocities(self) -> tuple[Array, Array]:
+        """Velocities and angular velocities (time, body, 3) of these frames, in world axes."""
+
 
 def determined(data: Any) -> Any:
     """Flags (joint, component) of statically determinate reactions, from a run's data."""

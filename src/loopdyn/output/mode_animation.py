@@ -58,6 +58,11 @@ class ModeFilm:
         motions = [body_motion(self.system, s) for s in self._states]
         return np.array([m.position for m in motions]), np.array([m.rotation for m in motions])
 
+    def velocities(self) -> tuple[Array, Array]:
+        """None: the speeds of a mode are not shown."""
+        still = np.zeros((FRAMES, len(self.system.bodies), 3))
+        return still, still
+
 
 def mode_film(system: System, state: State, motion: NDArray[np.complex128], size: float | None = None) -> ModeFilm:
     """One period of a mode whose largest motion, in natural units, is `size`."""

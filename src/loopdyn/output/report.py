@@ -1,4 +1,4 @@
-"""Report of a mechanism: one self-contained page with pictures, tables and settings."""
+"""Report of a mechanism: one self-contained page with pictures, tables and settings; it begins with what counts."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
+from loopdyn.output.first_page import cycle_of, plot_motor_loads, worst_bearings
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
@@ -41,7 +42,7 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1c2430;max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{margin-bottom:0}h2{margin-top:2.5rem;border-bottom:1px solid #d5dae0}
 img{max-width:100%;height:auto}pre{background:#f4f6f8;padding:.8rem;overflow-x:auto;font-size:13px}
-table{border-collapse:collapse;font-size:14px;display:block;overflow-x:auto}
+.first{break-after:page}table{border-collapse:collapse;font-size:14px;display:block;overflow-x:auto}
 td,th{border:1px solid #d5dae0;padding:.2rem .6rem;text-align:left}
 td.number{text-align:right;font-variant-numeric:tabular-nums}.why{color:#a33}
 """
@@ -110,11 +111,16 @@ def report(
     over: tuple[float, float] | None = None,
     variants: Variants | None = None,
     tolerance: float | tuple[float, float] | None = None,
+    title: str | None = None,
+    author: str = "",
+    notes: str = "",
     **options: Any,
 ) -> Path:
-    """Write a page about a mechanism: picture, mobility, kinematic analysis, a run, loads, energy balance, settings.
+    """Write a page about a mechanism, from picture and mobility to kinematic analysis, a run, loads and settings.
 
-    If a part cannot be computed for this mechanism, the page says why.
+    Its first page has what counts: author, notes and units, the load of each motor over its speed with its
+    characteristic, and the worst bearings, the last cycle apart from the start-up. If a part cannot be computed for
+    this mechanism, the page says why.
 
     Parameters
     ----------
@@ -130,6 +136,10 @@ def report(
         Runs of :func:`loopdyn.variants` to compare with it.
     tolerance : float or (angle, length), optional
         Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
+    title : str, optional
+        Heading; by default the name of the mechanism.
+    author, notes : str, optional
+        For the first page; an empty line begins a new paragraph of the notes.
     **options
         Options of :func:`loopdyn.simulate`.
 
@@ -155,13 +165,14 @@ def report(
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
     state = assemble(system, tolerance=tolerance)
-    page = _Page(f"Report: {mechanism.name}")
-    _model(page, system, state)
-    _mobility(page, mobility(system, state))
-    _drive(page, system, state, turn or input_of(system), over)
+    page = _Page(title or f"Report: {mechanism.name}")
     run = simulate(system, state, (state.t, state.t + time), **options)
     if run.status == "interrupted":  # a page about a part of a run would be misleading
         raise KeyboardInterrupt
+    _first(page, run, turn or input_of(system), author, notes)
+    _model(page, system, state)
+    _mobility(page, mobility(system, state))
+    _drive(page, system, state, turn or input_of(system), over)
     _run(page, run)
     _loads(page, run)
     _energy(page, run)
@@ -173,6 +184,34 @@ def report(
 
 
 # --------------------------------------------------------------------------------------------------- sections
+
+
+def _first(page: _Page, run: Run, label: str | None, author: str, notes: str) -> None:
+    """Begin with author, notes and units, then motors and worst bearings, the last cycle apart from the start-up."""
+    units = ", ".join(f"{kind} {unit}" for kind, unit in run.system.mechanism.units.model_dump().items())
+    page.parts.append('<section class="first">')
+    page.say(", ".join(filter(None, [author, date.today().isoformat()])))
+    for paragraph in filter(None, (text.strip() for text in notes.split("\n\n"))):
+        page.say(paragraph)
+    page.say(f"Units: {units}.")
+    cycle = cycle_of(run, label)
+    if cycle is None:
+        page.say("Largest values are those of the whole run: it has no full turn of an input that could be told apart.")
+    else:
+        since = float(run.path.t[cycle.first])
+        page.say(f"Last cycle: the last full turn of {label}, from {since:.4g} s on. What is before is the start-up.")
+    figure = plot_motor_loads(run, cycle) if len(run.path) > 1 else None
+    if figure is not None:
+        page.picture(figure, "Loads of the motors over their speeds")
+    page.head("Worst bearings")
+    force = run.system.units.force
+    peaks = (
+        [f"largest in {force}"]
+        if cycle is None
+        else [f"{part}, largest in {force}" for part in ("start-up", "last cycle")]
+    )
+    page.table(worst_bearings(run, cycle), ["bearing", *peaks, f"RMS in {force}"])
+    page.parts.append("</section>")
 
 
 def _model(page: _Page, system: System, state: State) -> None:

@@ -5,15 +5,13 @@ into SI floats when the model is compiled: formulas are evaluated in the units o
 converted. This is the only place where units are converted.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,7 +150,7 @@ class Spec(BaseModel):
     all parts of its kind have: ``Revolute((0, 0, 1))``.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=False, defer_build=True)
 
     label: ClassVar[str] = ""
 
@@ -187,6 +185,33 @@ class Spec(BaseModel):
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         return [(k, v) for k, v in super().__repr_args__() if v is not None and v != ()]
+
+
+class OneOf:
+    """Annotation of a union of parts of a model: `key` says which of them a mapping describes.
+
+    As ``Field(discriminator=key)``, but a class is made ready for validation when the first of its kind is met: a model
+    has few of the types, and to prepare them all takes a good part of the time of reading it.
+    """
+
+    def __init__(self, key: str):
+        self.key = key
+
+    def __get_pydantic_core_schema__(self, union: Any, handler: Any) -> Any:
+        schema = self._schema(union, lambda part: core_schema.no_info_plain_validator_function(part.model_validate))
+        schema["metadata"] = {"pydantic_js_functions": [lambda _, json: json(self._schema(union, _written_out))]}
+        return schema
+
+    def _schema(self, union: Any, of: Callable[[type[BaseModel]], Any]) -> Any:
+        """Schema of pydantic, with that of each class made by `of`."""
+        members = {part.model_fields[self.key].default: of(part) for part in get_args(union)}
+        return core_schema.tagged_union_schema(members, self.key)
+
+
+def _written_out(part: type[BaseModel]) -> Any:
+    """Schema of a class with all its fields, of which a JSON Schema can be made."""
+    part.model_rebuild()
+    return part.__pydantic_core_schema__
 
 
 # ------------------------------------------------------------------------------------------------ units

@@ -181,6 +181,17 @@ class PathResult:
         position = np.array([m.position for m in self._motions]).reshape(shape)
         return position, np.array([m.rotation for m in self._motions]).reshape(*shape, 3)
 
+    def velocities(self) -> tuple[Array, Array]:
+        """Velocities in m/s and angular velocities in rad/s, each (n, bodies, 3), of the frames of all bodies.
+
+        In a kinematic analysis over an input they are derivatives by the input in SI units.
+        """
+        shape = (-1, len(self.system.bodies), 3)
+        return (
+            np.array([m.velocity for m in self._motions]).reshape(shape),
+            np.array([m.angular_velocity for m in self._motions]).reshape(shape),
+        )
+
     def body(self, name: str) -> xarray.Dataset:
         """Pose, velocity and acceleration of a body's frame along the path, in world axes.
 

@@ -6,6 +6,7 @@ The public functions here check their arguments; modules of loopdyn import from 
 
 from typing import Any
 
+import loopdyn.engine.loaded  # noqa: F401  # their kernels are called from Python
 from loopdyn.public_names import missing
 from loopdyn.tree.functions import (
     Energy,

@@ -4,6 +4,14 @@ Exit codes: 0 done, 1 the model failed or a file cannot be written (with a messa
 stopped by Ctrl-C.
 """
 
-from loopdyn.app.cli.application import app, main
+from typing import Any
 
-__all__ = ["app", "main"]
+from loopdyn.app.cli.application import main, program
+
+__all__ = ["main", "program"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":  # all commands, for tests and the page of commands; the program prepares only what is called
+        return program()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

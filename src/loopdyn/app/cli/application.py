@@ -6,52 +6,36 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from loopdyn.app.cli.answers import INTERRUPTED, warnings_as_notes
-from loopdyn.app.cli.bench import bench
-from loopdyn.app.cli.compare import compare
-from loopdyn.app.cli.convert import convert
-from loopdyn.app.cli.demo import demo
-from loopdyn.app.cli.doctor import doctor
-from loopdyn.app.cli.drive import drive
-from loopdyn.app.cli.equilibrium import equilibrium
-from loopdyn.app.cli.inspect import inspect
-from loopdyn.app.cli.inverse import inverse
-from loopdyn.app.cli.modes import modes
-from loopdyn.app.cli.new import new
-from loopdyn.app.cli.report import report
-from loopdyn.app.cli.run import run
-from loopdyn.app.cli.schema import schema
-from loopdyn.app.cli.studio import studio
-from loopdyn.app.cli.study import study, tolerance
-from loopdyn.app.cli.view import view
-from loopdyn.app.cli.warm import warm
 
-COMMANDS = (  # commands import slow modules when they are called
-    new,
-    inspect,
-    view,
-    compare,
-    drive,
-    run,
-    convert,
-    equilibrium,
-    inverse,
-    modes,
-    study,
-    tolerance,
-    report,
-    schema,
-    demo,
-    studio,
-    bench,
-    warm,
-    doctor,
-)
+COMMANDS = {  # module of each; it is imported when the command is called or listed, slow ones inside the command
+    "new": "new",
+    "inspect": "inspect",
+    "view": "view",
+    "compare": "compare",
+    "drive": "drive",
+    "run": "run",
+    "convert": "convert",
+    "equilibrium": "equilibrium",
+    "inverse": "inverse",
+    "modes": "modes",
+    "study": "study",
+    "tolerance": "study",
+    "report": "report",
+    "schema": "schema",
+    "demo": "demo",
+    "studio": "studio",
+    "bench": "bench",
+    "warm": "warm",
+    "doctor": "doctor",
+}
 
 
 class _Commands(TyperGroup):
@@ -65,16 +49,20 @@ class _Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
 
-app = typer.Typer(
-    name="loopdyn",
-    cls=_Commands,
-    help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in COMMANDS:
-    app.command()(command)
+def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The program with some of its commands, or all."""
+    made = typer.Typer(
+        name="loopdyn",
+        cls=_Commands,
+        help="Dynamics of closed-loop and constrained rigid multibody mechanisms.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_options)
+    for name in names:
+        made.command()(getattr(import_module(f"loopdyn.app.cli.{COMMANDS[name]}"), name))
+    return made
 
 
 def main() -> None:
@@ -82,9 +70,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without box characters must not cause an error
             stream.reconfigure(errors="replace")
+    # To prepare all commands takes as long as to read a small model: where one is named, only that.
+    named = sys.argv[1:2]
+    made = program(named if named and named[0] in COMMANDS else COMMANDS)
     try:
         try:
-            app(prog_name="loopdyn")
+            made(prog_name="loopdyn")
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -104,7 +95,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     context: typer.Context,
     version: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,13 +32,18 @@ def report(
     start: Annotated[float | None, typer.Option("--from", help="Start of its range, in the units of the file.")] = None,
     stop: Annotated[float | None, typer.Option("--to", help="End of its range, in the units of the file.")] = None,
     table: Annotated[Path | None, typer.Option("--variants", help="Table of parameters, .csv: a run per line.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Heading; else the name of the mechanism.")] = None,
+    author: Annotated[str, typer.Option("--author", help="Author, for the first page.")] = "",
+    notes: Annotated[str, typer.Option("--notes", help="Notes for the first page.")] = "",
     angle_tolerance: AngleTolerance = None,
     length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
 ) -> None:
     """Write a report about a mechanism as one page.
 
-    Picture, mobility and redundancy, kinematic analysis over a turn of the input, a
+    First title, author, notes, units, loads of motors over their speeds with their
+    characteristics and the worst bearings, the last cycle apart from the start-up; then
+    picture, mobility and redundancy, kinematic analysis over a turn of the input, a
     run, loads of all bearings, shaking forces, energy-balance error, settings and
     versions; with --variants, all variants side by side. The page needs no other
     file.
@@ -59,7 +64,8 @@ def report(
         found = None if table is None else variants(mechanism, table, until, tolerance=tolerance)
         draw_into_files()
         over = None if start is None or stop is None else (start, stop)
-        write(mechanism, output, time=until, turn=turn, over=over, variants=found, tolerance=tolerance)
+        chosen: dict[str, Any] = {"turn": turn, "over": over, "variants": found, "tolerance": tolerance}
+        write(mechanism, output, time=until, title=title, author=author, notes=notes, **chosen)
     typer.echo(f"written: {output}")
     if found is not None and found.stopped:
         typer.echo(found.stopped, err=True)

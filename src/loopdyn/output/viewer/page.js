@@ -264,7 +264,7 @@
 
   // ------------------------------------------------------------------------------------------------ floor
 
-  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size); })(reach / 6);
+  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size); })(reach / 6 / data.units.length.si) * data.units.length.si;
   const cells = 2 * Math.ceil((7 * reach) / step / 2);
   const floor = new THREE.Group();
   const grid = new THREE.GridHelper(cells * step, cells);
@@ -347,6 +347,15 @@
     ...data.bodies.slice(data.bases).map((b, k) => ({ name: `centre of ${b.name}`, body: k + data.bases, point: b.com })),
     ...data.traces.filter((t) => !data.joints.some((j) => j.name === t.name)),
   ];
+  // Shows or hides the path of any point of a body, given in the body's frame; its name has its reference position.
+  function addPoint(row, own) {
+    const { position, rotation } = data.bodies[row].reference;
+    const at = own.clone().applyQuaternion(quaternion(rotation)).add(vector(position));
+    const name = `${data.bodies[row].name} (${at.toArray().map((v) => Number((v / data.units.length.si).toPrecision(4))).join(", ")})`;
+    if (!traceable.some((t) => t.name === name)) traceable.push({ name, body: row, point: own.toArray() });
+    toggleTrace(traceable.find((t) => t.name === name));
+    return name;
+  }
   function fillTraces() {
     const list = $("trace");
     list.replaceChildren(element("option", { value: "", textContent: "choose a point …" }),
@@ -364,7 +373,7 @@
     return most;
   };
   const open = new Map(data.quantities.filter((g) => g.open).map((g) => [`${g.key}/${g.unit}`, g.open]));
-  const kinds = { forces: { offset: 3, unit: "N", colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: "N m", colour: "#7b3fb8", most: largest(0, 3, 6) } };
+  const kinds = { forces: { offset: 3, unit: data.units.force.unit, colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: data.units.torque.unit, colour: "#7b3fb8", most: largest(0, 3, 6) } };
   const arrows = [];
   for (const [kind, { offset, unit, colour, most }] of Object.entries(kinds)) {
     for (const { joint, owner, onChild } of joints) {
@@ -428,6 +437,7 @@
     }
     for (const { past, perFrame } of traces.values()) past.geometry.setDrawRange(0, perFrame * (k + (part > 0 ? 1 : 0)));
     placeArrows(when);
+    for (const one of centrodes.values()) placeCentre(one, when);
   }
 
   // ----------------------------------------------------------------------------------------------- camera
@@ -496,7 +506,7 @@
     placeCamera();
   }
   const views = {
-    home: { none: mix(1, 0.62, 0.5), front: mix(1, 0.22, 0.2), top: mix(0.35, 0.1, 1) }[view.plane],
+    home: { none: mix(1, 0.62, 0.5), front: mix(1, 0, 0), top: mix(0.001, 0, 1) }[view.plane],
     front: mix(1, 0, 0),
     side: mix(0, 1, 0),
     top: mix(0.001, 0, 1),
@@ -509,6 +519,7 @@
     const span = element("span", { textContent: text, className: kind });
     $("labels").append(span);
     labels.push({ span, where, kind });
+    return span;
   };
   for (const { joint, onChild } of joints) addLabel(joint.name, "joint", (v) => onChild.getWorldPosition(v));
   data.bodies.forEach((body, row) => { if (row >= data.bases) addLabel(body.name, "body", (v) => v.copy(vector(body.com)).applyMatrix4(bodies[row].matrixWorld)); });
@@ -531,6 +542,138 @@
     }
   }
 
+  // ------------------------------------------------------------------------- instant centres, velocity polygon
+
+  const moves = data.in_plane !== null; // velocities are there, all in one plane
+  const plane = moves ? data.in_plane.normal : null;
+  const fastest = moves ? arrays.spin.values.reduce((most, v) => Math.max(most, Math.abs(v)), 0) : 0;
+  const slowest = 1e-6 * fastest; // rounding of the stored numbers
+  function motionOf(row, when) {
+    const three = (name) => [0, 1, 2].map((n) => valueAt(name, 3 * row + n, when));
+    return { position: three("position"), velocity: three("velocity"), spin: valueAt("spin", row, when) };
+  }
+  const centreAt = (one, other, when) => window.inPlane.instantCentre(motionOf(one, when), motionOf(other, when), plane, slowest);
+  const inPicture = (p) => p.distanceTo(centre) < 6 * reach;
+
+  // Locus of the instant centre in the frame of a body, in pieces: it is interrupted where the centre is far away.
+  function centrode(one, other, row, colour) {
+    const pairs = [];
+    let previous = null, side = 0;
+    time.forEach((_, k) => {
+      const found = centreAt(one, other, [k, 0]), now_ = Math.sign(motionOf(one, [k, 0]).spin - motionOf(other, [k, 0]).spin);
+      const world = found && vector(found), i = k * nBodies + row;
+      const own = world && inPicture(world) ? world.sub(vector(arrays.position.values.subarray(3 * i, 3 * i + 3))).applyQuaternion(quaternion(arrays.rotation.values.subarray(4 * i, 4 * i + 4)).invert()) : null;
+      if (own && previous && now_ === side) pairs.push(...previous.toArray(), ...own.toArray());
+      previous = own;
+      side = now_;
+    });
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.Float32BufferAttribute(pairs, 3));
+    const drawn = new THREE.LineSegments(geometry, new THREE.LineBasicMaterial({ color: colour, depthTest: false }));
+    drawn.renderOrder = 4;
+    bodies[row].add(drawn);
+    return drawn;
+  }
+  const centrodes = new Map();
+  function toggleCentre(one, other) {
+    const key = `${one}/${other}`, known = centrodes.get(key);
+    if (known) {
+      scene.remove(known.mark);
+      for (const drawn of known.loci) { drawn.removeFromParent(); drawn.geometry.dispose(); }
+      known.label.remove();
+      labels.splice(labels.findIndex((l) => l.span === known.label), 1);
+      centrodes.delete(key);
+    } else {
+      const mark = new THREE.Mesh(new THREE.SphereGeometry(bar * 1.3, 20, 12), new THREE.MeshBasicMaterial({ color: "#d7263d", depthTest: false }));
+      mark.renderOrder = 7;
+      scene.add(mark);
+      // fixed centrode in the frame of the other body, moving centrode in that of the first one
+      const loci = [centrode(one, other, other, "#d7263d"), centrode(one, other, one, "#7b3fb8")];
+      const label = addLabel(`${data.bodies[one].name} / ${data.bodies[other].name}`, "joint", (v) => v.copy(mark.visible ? mark.position : camera.position));
+      centrodes.set(key, { one, other, mark, loci, label });
+    }
+    refresh();
+  }
+  function placeCentre({ one, other, mark }, when) {
+    const found = centreAt(one, other, when);
+    mark.visible = found !== null && inPicture(vector(found));
+    if (mark.visible) mark.position.fromArray(found);
+  }
+
+  // Velocity images of all moving bodies: the velocities of their joints, in the plane, from the pole of all that stands.
+  const planeX = moves ? right.clone().addScaledVector(vector(plane), -right.dot(vector(plane))).normalize() : right;
+  const planeY = moves ? vector(plane).cross(planeX) : up;
+  function polygonOf(when) {
+    const places = joints.map(({ joint }) => {
+      const { position, rotation } = { position: motionOf(joint.child, when).position, rotation: rotationAt(joint.child, when) };
+      return vector(joint.M.position).applyQuaternion(rotation).add(vector(position)).toArray();
+    });
+    return data.bodies.map((body, row) => ({ body, row })).slice(data.bases).map(({ body, row }) => ({
+      name: body.name, colour: body.colour,
+      points: joints.flatMap(({ joint }, n) => {
+        if (joint.parent !== row && joint.child !== row) return [];
+        const v = vector(window.inPlane.velocityAt(motionOf(row, when), plane, places[n]));
+        return [{ joint: joint.name, velocity: [v.dot(planeX), v.dot(planeY)] }];
+      }),
+    }));
+  }
+  function rotationAt(row, [k, part]) {
+    const q = arrays.rotation.values, i = k * nBodies + row;
+    const found = quaternion(q.subarray(4 * i, 4 * i + 4));
+    return part > 0 ? found.slerp(quaternion(q.subarray(4 * (i + nBodies), 4 * (i + nBodies) + 4)), part) : found;
+  }
+  const speedUnit = `${data.units.length.unit}/s`;
+  let polygon = null; // its card
+  function togglePolygon() {
+    if (polygon) polygon.card.remove();
+    polygon = polygon ? null : polygonCard();
+    $("polygon").setAttribute("aria-pressed", Boolean(polygon));
+    refresh();
+  }
+  function polygonCard() {
+    const picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    const most = Math.max(...Array.from(time, (_, k) => Math.max(...polygonOf([k, 0]).flatMap((b) => b.points.map((p) => Math.hypot(...p.velocity))))));
+    const button = element("button", { className: "export", textContent: "SVG", title: "Save the velocity polygon as SVG" });
+    button.onclick = () => save(new XMLSerializer().serializeToString(picture), `${data.name}_velocity_polygon.svg`, "image/svg+xml");
+    const title = element("h3", {}, "Velocity polygon ", element("small", { textContent: `(${speedUnit})` }));
+    const card = element("div", { className: "plot" }, element("header", {}, title, button), picture);
+    $("plots").prepend(card);
+    return { card, picture, most };
+  }
+  function drawPolygon(when) {
+    const size = 380, middle = size / 2, scale = (0.42 * size) / (polygon.most || 1);
+    const make = (tag, given, text = "") => { const e = document.createElementNS("http://www.w3.org/2000/svg", tag); for (const [k, v] of Object.entries(given)) e.setAttribute(k, v); e.textContent = text; return e; };
+    const at = ([x, y]) => [middle + scale * x, middle - scale * y];
+    const parts = [make("circle", { cx: middle, cy: middle, r: scale * polygon.most, fill: "none", stroke: "#8a8f98", "stroke-dasharray": "3 4" }),
+      make("text", { x: 6, y: size - 6, "font-size": 12, fill: "currentColor" }, `circle: ${number(polygon.most / data.units.length.si)} ${speedUnit}, the largest of the motion`),
+      make("circle", { cx: middle, cy: middle, r: 3, fill: "currentColor" }), make("text", { x: middle - 14, y: middle + 14, "font-size": 13, fill: "currentColor" }, "o")];
+    const named = [];
+    for (const { colour, points } of polygonOf(when)) {
+      const corners = points.map((p) => at(p.velocity));
+      parts.push(make("polygon", { points: corners.map((c) => c.map((v) => v.toFixed(2)).join(",")).join(" "), fill: colour, "fill-opacity": 0.12, stroke: colour, "stroke-width": 2 }));
+      points.forEach((p, n) => {
+        const [x, y] = corners[n];
+        if (Math.hypot(x - middle, y - middle) < 4 || named.some((o) => o.name === p.joint && Math.hypot(o.x - x, o.y - y) < 4)) return;
+        named.push({ name: p.joint, x, y });
+        parts.push(make("line", { x1: middle, y1: middle, x2: x, y2: y, stroke: "currentColor", "stroke-opacity": 0.5 }), make("text", { x: x + 6, y: y - 5, "font-size": 13, fill: "currentColor" }, p.joint.toLowerCase()));
+      });
+    }
+    polygon.picture.setAttribute("viewBox", `0 0 ${size} ${size}`);
+    polygon.picture.replaceChildren(...parts);
+  }
+  if (moves) {
+    const options = (chosen) => data.bodies.map((body, row) => element("option", { value: row, textContent: body.name, selected: row === chosen }));
+    $("centre").hidden = false;
+    $("centre-one").replaceChildren(...options(Math.min(data.bases + 1, nBodies - 1)));
+    $("centre-other").replaceChildren(...options(0));
+    $("centre").onsubmit = (event) => {
+      event.preventDefault();
+      const [one, other] = [$("centre-one"), $("centre-other")].map((list) => Number(list.value));
+      if (one !== other) toggleCentre(one, other);
+    };
+    $("polygon").onclick = togglePolygon;
+  }
+
   // ------------------------------------------------------------------------------------------------ plots
 
   const palette = ["#3b7dd8", "#e08a1e", "#2ba58c", "#d1495b", "#7a6bd1", "#8a9a2b", "#b5539b", "#4aa3c7", "#a8703c", "#6c7a89"];
@@ -546,7 +689,13 @@
     surface.setAttribute("role", "img");
     surface.setAttribute("aria-label", `${group.title} over time`);
     const legend = element("div", { className: "legend" });
-    const card = element("div", { className: "plot" }, element("header", {}, title, close), surface, legend);
+    const exports = [["CSV", plotTable, "text/csv"], ["SVG", plotPicture, "image/svg+xml"]].map(([kind, write, type]) => {
+      const button = element("button", { className: "export", textContent: kind, title: `Save the lines shown as ${kind}` });
+      button.setAttribute("aria-label", `Save the plot ${group.title} as ${kind}`);
+      button.onclick = () => save(write(plot), `${data.name}_${group.title.replaceAll(" ", "_")}.${kind.toLowerCase()}`, type);
+      return button;
+    });
+    const card = element("div", { className: "plot" }, element("header", {}, title, ...exports, close), surface, legend);
     const hidden = new Set();
     const values = group.names.map((name, k) => {
       const text = element("var");
@@ -575,6 +724,30 @@
     plots.push(plot);
     fillPlots();
     drawPlot(plot);
+  }
+  function save(text, name, type) {
+    const url = URL.createObjectURL(new Blob([text], { type }));
+    element("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 1000);
+  }
+  const shownLines = ({ group, hidden }) => group.columns.map((column, n) => {
+    const { values, width } = arrays[group.array];
+    return { n, name: group.names[n], values: Float64Array.from(time, (_, k) => values[k * width + column]) };
+  }).filter(({ n }) => !hidden.has(n));
+  const plotTable = (plot) => window.inPlane.csv([{ name: "time", unit: "s", values: time }, ...shownLines(plot).map((line) => ({ ...line, unit: plot.group.unit }))]);
+  function plotPicture(plot) {
+    const { group } = plot, [bottom, top] = (plot.scale = plot.scale || range(plot));
+    const across = ticks(bottom, top, 5), below = ticks(first, last > first ? last : first + 1, 6);
+    const logged = (v) => (group.log ? Math.log10(Math.abs(v)) : v);
+    return window.inPlane.svg({
+      title: `${data.name}: ${group.title}` + (group.unit ? ` (${group.unit})` : ""), box: [first, last, bottom, top],
+      across: across.found.filter((v) => !group.log || Number.isInteger(v)).map((v) => ({ at: v, text: group.log ? `1e${v}` : tickText(v, across.digits) })),
+      below: below.found.map((v, k) => ({ at: v, text: tickText(v, below.digits) + (k === below.found.length - 1 ? " s" : "") })),
+      lines: shownLines(plot).map(({ n, name, values }) => ({
+        name, colour: palette[n % palette.length], dashed: Boolean(group.open && group.open[n]),
+        points: Array.from(values, (v, k) => (Number.isFinite(logged(v)) ? [time[k], logged(v)] : null)),
+      })),
+    });
   }
   function fillPlots() {
     const shown = new Set(plots.map((p) => p.number));
@@ -744,6 +917,7 @@
       stale = false;
       const when = moment(now);
       pose(when);
+      if (show.panel && polygon) drawPolygon(when);
       if (show.panel) for (const plot of plots) drawCursor(plot, when);
       $("clock").textContent = `${now.toFixed(digits)} s of ${last.toFixed(digits)} s`;
       if (hovered) describeHovered();
@@ -756,6 +930,7 @@
 
   const ray = new THREE.Raycaster(), pointer = new THREE.Vector2();
   let hovered = null, lit = [];
+  const declared = (dimension, x) => [number(x / data.units[dimension].si), data.units[dimension].unit];
   const rows = (list) => element("table", {}, ...list.map((cells) => element("tr", {}, ...cells.map((c) => element("td", { textContent: c })))));
   function describeHovered() {
     const when = moment(now);
@@ -764,7 +939,7 @@
       const body = data.bodies[hovered.row];
       if (hovered.row >= data.bases) {
         const p = vector(body.com).applyMatrix4(bodies[hovered.row].matrixWorld);
-        parts.push(rows([["mass", number(body.mass), "kg"], ...["x", "y", "z"].map((n) => [`centre ${n}`, number(p[n]), "m"])]));
+        parts.push(rows([["mass", ...declared("mass", body.mass)], ...["x", "y", "z"].map((n) => [`centre ${n}`, ...declared("length", p[n])])]));
       } else parts.push(element("p", { textContent: "fixed, or moved as given" }));
     } else if (hovered.kind === "joint") {
       const { joint } = hovered;
@@ -782,15 +957,17 @@
     } else {
       const { span } = hovered;
       const [p, q] = span.bodies.map((row, n) => vector(span.points[n]).applyMatrix4(bodies[row].matrixWorld));
-      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", number(p.distanceTo(q)), "m"]]));
+      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", ...declared("length", p.distanceTo(q))]]));
     }
     $("tip").replaceChildren(...parts);
   }
+  let touched = null; // point of what was found last
   function find(event) {
     const box = canvas.getBoundingClientRect();
     pointer.set(((event.clientX - box.left) / box.width) * 2 - 1, 1 - ((event.clientY - box.top) / box.height) * 2);
     ray.setFromCamera(pointer, camera);
     const hit = ray.intersectObjects(targets.filter((m) => { for (let o = m; o; o = o.parent) if (!o.visible) return false; return true; }), false)[0];
+    touched = hit ? hit.point : null;
     return hit ? hit.object.userData.owner : null;
   }
   function hover(owner, event) {
@@ -822,6 +999,7 @@
   canvas.addEventListener("pointerup", (event) => {
     if (!pressed || Math.hypot(event.clientX - pressed[0], event.clientY - pressed[1]) > 3) return;
     const owner = find(event);
+    if (owner && owner.kind === "body" && event.shiftKey) return void addPoint(owner.row, bodies[owner.row].worldToLocal(touched.clone()));
     const name = owner && (owner.kind === "joint" ? owner.name : owner.kind === "body" ? `centre of ${owner.name}` : "");
     const trace = traceable.find((t) => t.name === name);
     if (trace) toggleTrace(trace);
@@ -837,7 +1015,7 @@
     floor.visible = show.grid;
     for (const mark of centres) mark.visible = show.centres;
     document.querySelector("main").classList.toggle("bare", !show.panel);
-    const lines = [show.grid ? `floor: ${Number(step.toPrecision(1))} m squares` : ""];
+    const lines = [show.grid ? `floor: ${Number((step / data.units.length.si).toPrecision(1))} ${data.units.length.unit} squares` : ""];
     for (const kind of ["forces", "moments"]) if (show[kind] && kinds[kind].most > 0) lines.push(`longest ${kind.slice(0, -1)} arrow: ${number(kinds[kind].most)} ${kinds[kind].unit}`);
     $("scales").textContent = lines.filter(Boolean).join("  ·  ");
     refresh();
@@ -879,6 +1057,19 @@
   $("play").onclick = toggle;
   scrubber.oninput = () => { pause(); seek(Number(scrubber.value)); };
   $("add").onchange = (event) => { if (event.target.value !== "") addPlot(Number(event.target.value)); };
+  $("point-body").replaceChildren(...data.bodies.map((body, row) => element("option", { value: row, textContent: body.name })).slice(data.bases));
+  $("point-unit").textContent = data.units.length.unit;
+  $("point-at").oninput = () => $("point-at").setCustomValidity("");
+  $("point").onsubmit = (event) => {
+    event.preventDefault();
+    const given = $("point-at").value.split(/[,;\s]+/).filter(Boolean).map(Number), row = Number($("point-body").value);
+    if (given.length < 2 || given.length > 3 || !given.every(Number.isFinite)) {
+      $("point-at").setCustomValidity("Give x, y or x, y, z at the reference pose.");
+      return void $("point-at").reportValidity();
+    }
+    const { position, rotation } = data.bodies[row].reference;
+    addPoint(row, vector([...given, 0]).multiplyScalar(data.units.length.si).sub(vector(position)).applyQuaternion(quaternion(rotation).invert()));
+  };
   $("trace").onchange = (event) => { if (event.target.value !== "") toggleTrace(traceable[Number(event.target.value)]); };
   const faster = (n) => { const list = $("speed"); list.selectedIndex = Math.min(speeds.length - 1, Math.max(0, list.selectedIndex + n)); };
 
@@ -887,12 +1078,12 @@
     Home: () => seek(first), End: () => { pause(); seek(last); }, "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1),
     1: () => look(views.home), 2: () => look(views.front), 3: () => look(views.side), 4: () => look(views.top),
     l: () => flip("labels"), f: () => kinds.forces.most && flip("forces"), m: () => kinds.moments.most && flip("moments"), t: () => flip("traces"),
-    c: () => flip("centres"), g: () => flip("grid"), p: () => flip("panel"), d: () => $("theme").click(), s: savePicture, "?": () => $("keys").showModal(),
+    c: () => flip("centres"), g: () => flip("grid"), v: () => moves && togglePolygon(), p: () => flip("panel"), d: () => $("theme").click(), s: savePicture, "?": () => $("keys").showModal(),
   };
   addEventListener("keydown", (event) => {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open || !keys[key]) return;
-    if (event.target.matches("select") || (key === " " && event.target.matches("button"))) return;
+    if (event.target.matches("select, #point-at") || (key === " " && event.target.matches("button"))) return;
     event.preventDefault();
     keys[key](event);
   });
@@ -910,7 +1101,7 @@
 
   const stored = time.length === data.samples ? `${time.length} frames` : `${time.length} of ${data.samples} moments`;
   $("facts").textContent = `${nBodies - data.bases} bodies, ${data.joints.length} joints` + (duration > 0 ? `, ${number(duration)} s, ${stored}` : "");
-  for (const part of ["footer", "[data-toggle=panel]", "[data-toggle=traces]"]) document.querySelector(part).hidden = duration <= 0; // a single pose
+  for (const part of ["footer", "[data-toggle=panel]", "[data-toggle=traces]", "#point"]) document.querySelector(part).hidden = duration <= 0; // a single pose
   apply();
   resize();
   setTheme(theme);
@@ -928,10 +1119,13 @@
     refresh();
   }
 
+  const rowOf = (name) => data.bodies.findIndex((body) => body.name === name);
   // For scripts: the state of the page, and what its buttons do.
   window.page = {
     data, arrays, seek, play, pause, place: placeBodies, look: (name) => look(views[name]), setTheme,
+    camera, addPoint: (name, own) => addPoint(rowOf(name), vector(own)), traces, centrodes,
+    centreOf: (one, other) => centreAt(rowOf(one), rowOf(other), moment(now)), polygonNow: () => polygonOf(moment(now)),
     get time() { return now; }, get playing() { return playing; },
-    bodyPose: (name) => { const g = bodies[data.bodies.findIndex((body) => body.name === name)]; return { position: g.position.toArray(), rotation: [g.quaternion.w, g.quaternion.x, g.quaternion.y, g.quaternion.z] }; },
+    bodyPose: (name) => { const g = bodies[rowOf(name)]; return { position: g.position.toArray(), rotation: [g.quaternion.w, g.quaternion.x, g.quaternion.y, g.quaternion.z] }; },
   };
 })();

@@ -106,6 +106,7 @@ def page_text(scene: dict[str, Any], title: str, library_url: str = "") -> str:
         "style": (here / "page.css").read_text("utf-8"),
         "data": json.dumps({"theme": "auto"} | scene, separators=(",", ":"), allow_nan=False).replace("</", "<\\/"),
         "library": f'<script src="{html.escape(library_url)}"></script>' if library_url else inside,
+        "in_plane": (here / "in_plane.js").read_text("utf-8"),
         "page": (here / "page.js").read_text("utf-8"),
     }
     page = (here / "page.html").read_text("utf-8")

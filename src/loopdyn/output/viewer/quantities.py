@@ -9,7 +9,8 @@ import numpy as np
 
 from loopdyn.errors import ModelError, Problem
 from loopdyn.output.drawing import determined
-from loopdyn.output.viewer.numbers import packed
+from loopdyn.output.viewer.in_plane import transmissions
+from loopdyn.output.viewer.numbers import Array, packed
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.units import coordinate_units, speed_units
 from loopdyn.system.system import System
@@ -83,6 +84,17 @@ def _over_time(data: Any, arrays: dict[str, Any]) -> list[dict[str, Any]]:
         for unit, columns in _by_unit(v).items():
             groups.append(_group(name, title, unit, name, columns, [names[k] for k in columns]))
     return groups
+
+
+def transmission_groups(system: System, poses: tuple[Array, Array], arrays: dict[str, Any]) -> list[dict[str, Any]]:
+    """Group of the transmission angles of a planar mechanism, whose array is added to `arrays`; empty without any."""
+    angles = transmissions(system, poses)
+    if not angles:
+        return []
+    arrays["transmission"] = packed(np.column_stack(list(angles.values())))
+    names = [f"at {name}" for name in angles]
+    columns = list(range(len(names)))
+    return [_group("transmission", "Transmission angle", system.units.angle, "transmission", columns, names)]
 
 
 def _by_unit(v: Any) -> dict[str, list[int]]:

@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.output.drawing import Drawing, RunLike, Shape, world_frames
+from loopdyn.output.viewer.in_plane import planar_motion
 from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
-from loopdyn.output.viewer.quantities import chosen_plots, quantities_of
+from loopdyn.output.viewer.quantities import chosen_plots, quantities_of, transmission_groups
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
-from loopdyn.system.system import JointData, State, System
+from loopdyn.system.system import JointData, Pose, State, System
 from loopdyn.tree.functions import body_motion
 
 Trace = str | tuple[str, ArrayLike]
 
+SHOWN = ("length", "mass", "force", "torque")  # dimensions of what a page shows with the quantities of the run
 # Number of poses that are sampled to find the extent of the motion.
 POSES_FOR_ROOM = 60
 
@@ -47,10 +49,17 @@ def describe(
     arrays, quantities = quantities_of(system, data, joints)
     x, R = (array[kept] for array in run.poses())
     arrays |= {"time": packed(time[kept], "float64"), "position": packed(x), "rotation": packed(quaternions(R))}
+    linear, angular = run.velocities()
+    planar = planar_motion(drawing, (linear[kept], angular[kept])) if len(time) > 1 else {}
+    if planar:
+        arrays |= planar.pop("arrays")
+        quantities += transmission_groups(system, (x, R), arrays)
     return {
         "name": system.name,
+        "in_plane": planar or None,
         "samples": len(time),
         "view": _view(drawing, (x, R), room),
+        "units": {x: {"unit": system.units.symbol(x), "si": system.units.factor(x)} for x in SHOWN},
         "bar": drawing.bar,
         "size": drawing.size,
         "bodies": [
@@ -58,6 +67,7 @@ def describe(
                 "name": b.name,
                 "mass": b.mass,
                 "com": floats(b.com),
+                "reference": _pose(system.reference_poses[b.row]),
                 "colour": b.colour,
                 "shapes": [_shape(s) for s in b.shapes],
             }
@@ -102,6 +112,11 @@ class StillPose:
         """Positions (1, body, 3) and rotations (1, body, 3, 3)."""
         motion = body_motion(self.system, self._state)
         return motion.position[None], motion.rotation[None]
+
+    def velocities(self) -> tuple[Array, Array]:
+        """Velocities and angular velocities (1, body, 3) of the state."""
+        motion = body_motion(self.system, self._state)
+        return motion.velocity[None], motion.angular_velocity[None]
 
     def placement(self) -> dict[str, list[float]]:
         """Arrays of the pose in the form that ``page.place`` of a page needs."""
@@ -194,8 +209,8 @@ def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: l
         "type": j.spec.type,
         "parent": j.parent,
         "child": j.child,
-        "F": {"position": floats(j.F[0]), "rotation": floats(quaternions(j.F[1]))},
-        "M": {"position": floats(j.M[0]), "rotation": floats(quaternions(j.M[1]))},
+        "F": _pose(j.F),
+        "M": _pose(j.M),
         "second": second,  # axis fixed in the child, of a universal joint, in M
         "travel": [float(along.min()), float(along.max())],
         "radius": _symbol_radius(drawing, j),
@@ -203,6 +218,10 @@ def _joint(drawing: Drawing, j: JointData, poses: tuple[Array, Array], joints: l
         "v": list(range(j.v0, j.v0 + len(j.spec.speeds))) if j.in_tree else [],
         "wrench": joints.index(j.name) if j.name in joints else -1,
     }
+
+
+def _pose(pose: Pose) -> dict[str, list[float]]:
+    return {"position": floats(pose[0]), "rotation": floats(quaternions(pose[1]))}
 
 
 def _symbol_radius(drawing: Drawing, j: JointData) -> float:
