@@ -149,8 +149,8 @@ class Contacts:
             of, units = self._dimensions[k], self.base.units
             depth = f"{-gap[k] * self._unit[k] / units.factor(of):.3g} {units.symbol(of)}"
             raise LoopdynError(
-                f"contact '{self.sides[k].element}': the start is beyond it, by {depth}. Start at a pose inside: other "
-                "start values, or another bound."
+                f"contact '{self.sides[k].element}': the start is beyond it, by {depth}. Start at a pose inside: "
+                "ld.assemble(system, near=state) gives the nearest one; or give other start values, or another bound."
             )
 
     def overdue(self, state: State) -> bool:

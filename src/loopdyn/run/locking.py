@@ -23,7 +23,7 @@ from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.system.builder import build
-from loopdyn.system.sides import add_rows, sides_of
+from loopdyn.system.sides import add_rows, remove_rigid, sides_of
 from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree.joint_readings import coordinate
 
@@ -228,7 +228,7 @@ def compiled(base: System, phase: Phase, adapt: Callable[[System], None] = as_it
 
 def _compiled(base: System, phase: Phase, adapt: Callable[[System], None]) -> Phase:
     m = base.mechanism.model_copy(deep=True)
-    m.contacts.clear()
+    remove_rigid(m, sides_of(base))
     constraints: dict[str, Any] = m.constraints
     constraints |= phase.added
     add_rows(m, [side for side in sides_of(base) if side.name in phase.touching])
