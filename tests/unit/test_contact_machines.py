@@ -247,7 +247,7 @@ def test_geneva_drive_has_the_peaks_and_the_jump_of_the_textbook(turns):
 
 
 def test_geneva_pin_enters_without_impulse_at_the_right_angle():
-    """What is left is due to the clearance c, which the pin crosses at sqrt(2 c a) omega: a hundredth of a wrong one."""
+    """What is left is due to the clearance c, which the pin crosses at sqrt(2 c a) omega: a hundredth of a wrong."""
     run = ld.simulate(*geneva_drive(np.radians(-50.0)), (0, np.radians(8.0) / OMEGA), **PRECISE)
     hits = [e for e in run.events if e.kind == "impact"]
     pins = sum(x for e in hits for k, x in e.impulse.multipliers.items() if k.startswith("pin"))
