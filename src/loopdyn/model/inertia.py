@@ -533,19 +533,21 @@ def _clearly_possible(inertia: Array) -> bool:
 
 def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
     """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
-    if mass >= 0.0 and _clearly_possible(inertia):
-        return None
-    if math.isnan(mass) or math.isnan(inertia.min()):
-        return None  # reported when the number was read
-    if mass < 0.0:
+    problem = _impossible_moments(inertia.tobytes())
+    if math.isnan(mass) or (mass >= 0.0 and problem is None):
+        return None  # NaN is reported when the number is read
+    if mass < 0.0 and not math.isnan(inertia.min()):
         return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
-    return _impossible_moments(inertia.tobytes())
+    return problem
 
 
 @lru_cache(maxsize=4096)  # models are compiled again with other dimensions
-def _impossible_moments(inertia: bytes) -> tuple[str, str] | None:
-    """Reason why no body can have these principal moments, and a hint; None if one can."""
-    moments = np.linalg.eigvalsh(np.frombuffer(inertia).reshape(3, 3))
+def _impossible_moments(numbers: bytes) -> tuple[str, str] | None:
+    """Reason why no body can have these principal moments, and a hint; None if one can, or a number is NaN."""
+    inertia = np.frombuffer(numbers).reshape(3, 3)
+    if math.isnan(inertia.min()) or _clearly_possible(inertia):
+        return None
+    moments = np.linalg.eigvalsh(inertia)
     scale = max(abs(moments[0]), abs(moments[2]))
     if moments[0] < -ROUNDING * scale:
         return f"inertia has a negative principal moment ({moments[0]:.6g} kg m^2)", "Check its signs and units."
