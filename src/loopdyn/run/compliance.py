@@ -34,8 +34,8 @@ def _change(system: System, side: Side, kind: str, direction: int) -> Watched:
     if side.coordinate in system.coordinates and side.coordinate in system.speeds:
         sign = -side.sign
         text = f"min({sign}*(x - ({side.bound!r})), {sign}*(x - ({side.bound!r}) + {delay!r}*v))"
-        given = {"coordinates": {"x": side.coordinate}, "speeds": {"v": side.coordinate}}
-        crossing = Crossing(text, name, direction, action=_as_it_is, **given)
+        x, v = {"x": side.coordinate}, {"v": side.coordinate}
+        crossing = Crossing(text, name, direction, action=_as_it_is, coordinates=x, speeds=v)
         return Watched(crossing, crossing_program(system, crossing), kind=kind)
     return Watched(Crossing(partial(_pressing, system, side, delay), name, direction, action=_as_it_is), kind=kind)
 

@@ -23,6 +23,7 @@ from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
 from loopdyn.loops.one_sided import PULLED, ContactState, Pressing, Struck, gaps
+from loopdyn.run.contact_ends import edge_at, ends_of
 from loopdyn.run.events import TINY, Crossing, Watched, crossing_program
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal, Recorder
@@ -82,6 +83,7 @@ class Contacts:
             self._sign = np.array([s.sign for s in self.sides], float)
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
+        self._ends: list[tuple[int, Watched]] = []  # closed sides, and where their edges end
         self._changed_at, self._changes = np.nan, 0
         self.close = False  # whether an open gap was not larger than rounding at the end of the last step
 
@@ -104,6 +106,13 @@ class Contacts:
                 continue
             self._open.append((k, self._gap(k, side, implied=side.name in phase.implied)))
         found = [w for _, w in self._open]
+        self._ends = []
+        for k in closed:
+            ends = ends_of(self.base, self.sides[k], phase.edges.get(self.sides[k].name, -1))
+            if ends is not None:
+                left = Crossing(ends, f"{self.sides[k].name} ends", direction=-1)
+                self._ends.append((k, Watched(left, kind="separation", contact=True)))
+        found += [w for _, w in self._ends]
         self.hold(state)
         if closed:
             at = self._at(phase, state)
@@ -195,9 +204,11 @@ class Contacts:
         pulled = [] if self._forces is None else self._forces.pulled(state)
         gap, _ = self.gaps(state)
         reached = [k for k, w in self._open if w is met]
+        ended = [k for k, w in self._ends if w is met]
         kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k in reached)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
-        if not closed:
+        closed = [k for k in closed if k not in ended and not edge_at(self.base, self.sides[k], state)[1]]
+        if not (closed or ended):
             return None
         self._count(state.t)
         at = self._at(phase, state)
@@ -250,11 +261,17 @@ class Contacts:
             return tuple(self.sides[k].name for k in which)
 
         closed = (*pressing.active, *pressing.implied)
+        touching = {k: self.sides[k].name for k in pressing.active}
+        edges = {
+            name: phase.edges[name] if name in phase.edges else edge_at(self.base, self.sides[k], at.state)[0]
+            for k, name in touching.items()
+        }
         return replace(
             phase,
             touching=names(pressing.active),
             implied=names(pressing.implied),
             indeterminate=names(at.indeterminate(closed)) if pressing.implied else (),
+            edges={name: edge for name, edge in edges.items() if edge >= 0},
         )
 
     # ---------------------------------------------------------------------------------------------- events

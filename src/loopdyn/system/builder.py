@@ -436,10 +436,10 @@ class Builder:
             record = force.resolve(self.r, self.placement, element, path)
             if record is not None:
                 found.append((force, record))
-        for name, force in self.compliant.items():
-            record = force.resolve(self.r, self.placement, f"contact '{name}'", ("contacts", name))
+        for name, push in self.compliant.items():
+            record = push.resolve(self.r, self.placement, f"contact '{name}'", ("contacts", name))
             if record is not None:
-                found.append((force, record))
+                found.append((push, record))
         return found
 
     def _contacts(self) -> None:

@@ -71,7 +71,7 @@ def _of_measure(system: System, side: Side) -> Side:
 
 
 def _unbounded(system: System, measure: CompiledMeasure) -> tuple[str, str] | None:
-    """Why a stop cannot bound a measure, and what to do instead; None if it can."""
+    """Reason why a stop cannot bound a measure, and what to do instead; None if it can."""
     what = f"bounds the measure '{measure.name}', "
     if measure.level != POSITION:
         return what + f"which depends on {LEVELS[measure.level]}", "Bound a measure of positions and angles."
