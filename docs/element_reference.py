@@ -118,6 +118,8 @@ RUN = {
                "reaction on the child at the origin of M, in axes of F: `mx my mz fx fy fz`"),
     "unique": ("joint, component", "-", "true if the component is determined, false if statically indeterminate"),
     "constraint_load": ("time, constraint", "`constraint_units`", "loads of constraints and drivers, by row"),
+    "gap": ("time, contact", "`gap_units`", "smallest gap of each contact, if there are any"),
+    "contact_force": ("time, contact", "`contact_force_units`", "sum of the forces of its sides"),
     "load": ("time, force", "`force_units`", "load of each force element: torque, force, or its size"),
     "power": ("time, source", "W", "power of each force element; user forces together, drivers and bases together"),
     "work": ("time, source", "J", "work since the start, by the same sources"),

@@ -97,7 +97,11 @@ def spatial(rng: np.random.Generator, number: int) -> tuple[ld.System, ld.State]
         e = RESTITUTIONS[number % 4]
         m.add_contact(f"stop {name}", Stop(joint=name, lower=-float(lower), upper=float(upper), restitution=e))
     system = m.compile()
-    return system, ld.assemble(system, v={label: float(rng.normal()) for label in system.speeds[:1]})
+    speeds = {label: float(rng.normal()) for label in system.speeds[:1]}
+    try:
+        return system, ld.assemble(system, v=speeds)
+    except ld.errors.AssemblyError:  # the loops keep this joint from moving
+        return system, ld.assemble(system)
 
 
 def check_run(run: ld.results.Run, system: ld.System) -> None:
