@@ -266,6 +266,37 @@ def test_end_of_an_open_curve_is_a_point():
 # ---------------------------------------------------------------------------------------------- units, words
 
 
+@pytest.mark.parametrize("kind", [C.CurveShape, C.PolylineShape])
+def test_a_ring_whose_last_point_is_its_first_up_to_rounding_is_closed(kind):
+    """cos and sin of 2 pi are 1 and -2e-16: an edge of that length had a direction of its own."""
+    angles = np.linspace(0.3, 0.3 + 2 * np.pi, 25)
+    ring = [(float(np.cos(a)), float(np.sin(a)), 0.0) for a in angles]
+    assert ring[0] != ring[-1]
+    tip = C.PointShape(at=(0, 0, 0))
+    found, expected = (planar(kind(points=points, closed=True), tip) for points in (ring, ring[:-1]))
+    for q in ((2, 0.6, 0), (1.5, 0.4, 0), (0.9 * np.cos(0.3), 0.9 * np.sin(0.3), 0)):
+        assert gap(found, q) == gap(expected, q)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, 1.1, 2.0])
+def test_a_profile_that_touches_itself_is_refused_in_any_direction(turn):
+    c, s = np.cos(turn), np.sin(turn)
+    points = [(c * x - s * y, s * x + c * y, 0.0) for x, y in [(0, 0), (2, 0), (2, 1), (1, 0), (0, 1)]]
+    with pytest.raises(ld.errors.ModelError, match="crosses or touches itself"):
+        planar(C.PolylineShape(points=points, closed=True), C.PointShape(at=(0, 0, 0)))
+
+
+def test_curves_in_millimetres():
+    knots = [(1.5 * np.cos(a), np.sin(a), 0.0) for a in np.linspace(0, 2 * np.pi, 25)[:-1]]
+    formulas = [{"x": f"{f}*2*cos(u)", "y": f"{f}*sin(u)", "u": (0, "2*pi"), "closed": True} for f in (1000, 1)]
+    points = [{"points": [tuple(f * np.array(p)) for p in knots], "closed": True} for f in (1000, 1)]
+    for big, small in (formulas, points):
+        roller = [C.CircleShape(centre=(0, 0, 0), radius=f) for f in (100, 0.1)]
+        found = planar(C.CurveShape(**big), roller[0], 1, {"length": "mm"})
+        expected = planar(C.CurveShape(**small), roller[1])
+        assert gap(found, (3, 1, 0.2)) == pytest.approx(gap(expected, (3, 1, 0.2)), abs=1e-12)
+
+
 def test_profiles_in_millimetres():
     mm = {"length": "mm"}
     big = planar(C.CircleShape(centre=(300, 0, 0), radius=500), C.PolylineShape(points=[(0, 0, 0), (9, 1, 0)]), 1, mm)

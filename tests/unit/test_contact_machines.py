@@ -221,6 +221,41 @@ def test_geneva_wheel_out_of_place_takes_the_impulse_of_the_closed_form():
     )
 
 
+@pytest.mark.parametrize("turns", [1, pytest.param(10, marks=pytest.mark.slow)])
+def test_geneva_drive_has_the_peaks_and_the_jump_of_the_textbook(turns):
+    """Of the wheel in a run: peak speed 1 + sqrt(2), peak acceleration 5.40698 at 11.464 degrees, jump 1.0 at entry.
+
+    The clearance c shifts the wall by c/a = 1e-6 of its lever. The damper keeps the pin on one wall.
+    """
+    peak, highest = ref.geneva_peak()
+    assert (np.degrees(peak), highest) == (pytest.approx(11.464, abs=5e-4), pytest.approx(5.40698, abs=5e-6))
+    degrees = [-46.0, -44.9, -30.0, -np.degrees(peak), -5.0, 0.0, 5.0, np.degrees(peak), 30.0, 44.0, 60.0]
+    alphas = np.radians(np.concatenate([np.add(degrees, 360.0 * k) for k in range(turns)]))
+    start = -0.4 * np.pi
+    times = np.concatenate([[0.0], (alphas - start) / OMEGA])
+    run = ld.simulate(*geneva_drive(start), (0, times[-1]), t_eval=times, rtol=1e-9, progress=False)
+    assert run.status == "finished"
+    found = -run["W.acceleration"].values[1:].reshape(turns, -1) / OMEGA**2
+    _, speed, expected = ref.geneva(np.radians(degrees))
+    speed[[0, -1]] = expected[[0, -1]] = 0.0  # dwell
+    np.testing.assert_allclose(found, np.tile(expected, (turns, 1)), rtol=0, atol=2e-3)
+    assert np.abs(found).max() == pytest.approx(5.40698, abs=2e-3)
+    assert found[0, 1] - found[0, 0] == pytest.approx(1.0, abs=0.02)  # 0.1 degrees behind the entry
+    ratio = -run["W.speed"].values[1:].reshape(turns, -1) / OMEGA
+    np.testing.assert_allclose(ratio, np.tile(speed, (turns, 1)), rtol=0, atol=1e-4)
+    assert ratio.max() == pytest.approx(1 + np.sqrt(2), rel=1e-5)
+
+
+def test_geneva_pin_enters_without_impulse_at_the_right_angle():
+    """What is left is due to the clearance c, which the pin crosses at sqrt(2 c a) omega: a hundredth of a wrong."""
+    run = ld.simulate(*geneva_drive(np.radians(-50.0)), (0, np.radians(8.0) / OMEGA), **PRECISE)
+    hits = [e for e in run.events if e.kind == "impact"]
+    pins = sum(x for e in hits for k, x in e.impulse.multipliers.items() if k.startswith("pin"))
+    assert pins == pytest.approx(2e-3 / A_PIN**2 * np.sqrt(2 * CLEARANCE * A_PIN) * OMEGA, rel=0.02)
+    _, wrong = ref.geneva_wrong_entry(A_PIN, 2e-3, OMEGA, np.radians(-40.0), 0.0)
+    assert pins < 0.02 * abs(wrong)
+
+
 # ------------------------------------------------------------------------------------------------------- ratchet
 
 
@@ -244,6 +279,50 @@ def test_ratchet_holds_under_load():
     assert run["W"].values[-1] == 0.0  # it rests without creep
     assert run["P"].values[-1] == 0.0
     assert run.status == "finished"
+
+
+# ------------------------------------------------------------------------------------------------- knuckle press
+
+
+def press(resistance: str) -> tuple[ld.System, ld.State]:
+    """Press of the reference; its work-piece is a compliant stop under the ram, or a table of force by position."""
+    p = ref.Press()
+    knee = p.L * np.array([np.sin(p.theta), -np.cos(p.theta), 0])
+    ram = np.array([0, -2 * p.L * np.cos(p.theta), 0])
+    met = float(-p.depth - ram[1])  # coordinate of the slide at which the ram meets the work-piece
+    m = ld.Mechanism("press", gravity=(0, -ref.GRAVITY, 0))
+    m.add_body("upper", ld.Inertia.rod(mass=p.bar, start=(0, 0, 0), end=tuple(knee)))
+    m.add_body("lower", ld.Inertia.rod(mass=p.bar, start=tuple(knee), end=tuple(ram)))
+    m.add_body("ram", flat(p.m, 0.1, tuple(ram)))
+    m.add_joint("A", ld.Revolute(axis=Z), m.ground, "upper", at=(0, 0, 0))
+    m.add_joint("B", ld.Revolute(axis=Z), "upper", "lower", at=tuple(knee))
+    m.add_joint("C", ld.Revolute(axis=Z), "lower", "ram", at=tuple(ram))
+    m.add_joint("Y", ld.Prismatic(axis=(0, 1, 0)), m.ground, "ram", at=tuple(ram))
+    m.add_force("push", ld.forces.AppliedForce(body="upper", force=(-p.P, 0, 0), at=tuple(knee)))
+    if resistance == "contact":
+        m.add_contact("piece", ld.contacts.Stop(joint="Y", lower=met, stiffness=p.k))
+    else:
+        points = [(met - 0.05, 0.05 * p.k), (met, 0.0), (met + 1.0, 0.0)]
+        m.add_motor("piece", "Y", force=ld.forces.Table(of="position", points=points, interpolation="linear"))
+    system = m.compile(cuts=["C"])
+    return system, ld.assemble(system)
+
+
+def test_knuckle_press_resists_near_the_bottom_as_contact_and_as_table():
+    """Both against each other, and against the equation of one angle that is integrated from contact to contact."""
+    p, times = ref.Press(), np.linspace(0.0, 0.3, 61)
+    expected = p.run(times)[0]
+    runs = [ld.simulate(*press(kind), (0, 0.3), t_eval=times, **PRECISE) for kind in ("contact", "table")]
+    contact, table = runs
+    pressed = contact["piece.force"].values > 0.0
+    assert 2 < pressed.sum() < 40
+    assert np.all(2 * p.L * np.cos(expected[~pressed]) <= p.depth + 1e-9)
+    for run in runs:  # both kinks of the force, stiff at the bottom: 1e-11 per step
+        np.testing.assert_allclose(p.theta + run["A"].values, expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(contact["A"].values, table["A"].values, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(contact["piece.force"].values, table["piece.load"].values, rtol=1e-4, atol=1.0)
+    assert contact["piece.force"].values.max() > 20 * p.P  # the mechanical advantage
+    assert max(run.energy_error for run in runs) < 1e-7
 
 
 # ---------------------------------------------------------------------------------------------------- 6-UPS platform

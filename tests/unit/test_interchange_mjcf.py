@@ -201,7 +201,7 @@ def test_the_report_names_what_is_left_out():
         assert said in report
     for said in (
         "dry friction is smooth about zero speed (joint_friction): j",
-        "ranges of joints are kept by assembling",
+        "ranges of joints are soft in MuJoCo (solreflimit, solimplimit, margin); here they are rigid stops",
     ):
         assert said in report
 

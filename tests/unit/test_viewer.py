@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import tempfile
 
 import numpy as np
 import pytest
@@ -24,6 +25,11 @@ def embedded(page: str) -> dict:
 
 def array(packed: dict) -> np.ndarray:
     return np.frombuffer(base64.b64decode(packed["data"]), packed["type"]).reshape(packed["shape"])
+
+
+def page_of(run: ld.results.Run) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return write_page(run, f"{folder}/page.html").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -193,3 +199,23 @@ def test_velocities_are_stored_for_motions_in_one_plane_only():
     platform = describe(sweeps.platform())
     assert platform["in_plane"] is None
     assert not {"velocity", "spin"} & set(platform["arrays"])
+def test_gaps_and_forces_of_contacts_can_be_plotted():
+    """A stop of a slide and one of an angle: each in its unit."""
+    m = ld.Mechanism("stops", gravity=(0, -9.81, 0), units={"length": "mm", "angle": "deg"})
+    for name, joint in (("slide", ld.Prismatic(axis=(0, 1, 0))), ("flap", ld.Revolute(axis=(0, 0, 1)))):
+        m.add_body(name, ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(300, 0, 0)))
+        m.add_joint(name[0], joint, m.ground, name, at=(0, 0, 0))
+        m.add_contact(f"{name} stop", ld.contacts.Stop(joint=name[0], lower=-20))
+    system = m.compile()
+    run = ld.simulate(system, system.state(), (0, 0.3), progress=False)
+    for name in m.contacts:
+        np.testing.assert_array_equal(run.data["gap"].sel(contact=name), run[f"{name}.gap"])
+        np.testing.assert_array_equal(run.data["contact_force"].sel(contact=name), run[f"{name}.force"])
+    groups = embedded(page_of(run))["quantities"]
+    shown = {(g["key"], g["unit"]): g["names"] for g in groups if "gap" in g["key"] or "contact" in g["key"]}
+    assert shown == {
+        ("gap", "mm"): ["slide stop"],
+        ("gap", "deg"): ["flap stop"],
+        ("contact_force", "N"): ["slide stop"],
+        ("contact_force", "N*m"): ["flap stop"],
+    }

@@ -32,6 +32,7 @@ from loopdyn.analysis.assembly_closure import (
     values_of,
     within_limits,
 )
+from loopdyn.analysis.assembly_contacts import outside_contacts
 from loopdyn.analysis.assembly_contradictions import contradicted, rounded_error, with_rows_open
 from loopdyn.analysis.assembly_speeds import speeds_for
 from loopdyn.analysis.contradictions import (
@@ -94,7 +95,8 @@ def assemble(
         Number of starts around the given pose before giving up. By default 60; fewer in large mechanisms, where the
         search is limited to about 3 s of work, counted in evaluations, and the error then says so.
     limits : bool
-        Whether coordinates must be within the limits of their joints; values given in `q` are kept in any case.
+        Whether coordinates must be within the limits of their joints, and no rigid contact may be passed: then the
+        pose is moved to the nearest one outside. Values given in `q` are kept in any case; the note says so.
     search : bool
         Close from all `tries` starts instead of stopping at the first success: the nearest of all closures found is
         returned, and the note says how many there were.
@@ -132,7 +134,17 @@ def assemble(
     allowed = None if tolerance is None else _tolerances(system, tolerance)
     try:
         found = assembled(
-            system, q, v, fix=fix, near=near, t=t, tries=tries, limits=limits, search=search, tolerance=allowed
+            system,
+            q,
+            v,
+            fix=fix,
+            near=near,
+            t=t,
+            tries=tries,
+            limits=limits,
+            search=search,
+            tolerance=allowed,
+            contacts=limits,
         )
     except AssemblyError as error:
         error.nearest = replace(error.nearest, system=system) if isinstance(error.nearest, State) else None
@@ -152,8 +164,9 @@ def assembled(
     limits: bool = True,
     search: bool = False,
     tolerance: tuple[float, float] | None = None,
+    contacts: bool = False,
 ) -> State:
-    """Close all loops: :func:`assemble` with coordinates and speeds in SI units."""
+    """Close all loops: :func:`assemble` with coordinates and speeds in SI units; `contacts`: beyond none of them."""
     if q is None and v is None and near is None:
         q, v = system.start
     t = (0.0 if near is None else near.t) if t is None else float(t)
@@ -168,6 +181,9 @@ def assembled(
         allowed = near.tolerated.angle, near.tolerated.length
     system = system if allowed is None else system.exact or system
     pose, note = _close(system, start, _Request(tuple(targets), tries, limits, search, allowed))
+    moved = outside_contacts(system.for_state(pose), pose, targets) if contacts and system.mechanism.contacts else None
+    if moved is not None:
+        pose, note = replace(moved[0], tolerated=pose.tolerated), f"{note}; {moved[1]}"
     if system.tolerated is not None:
         pose, note = with_rows_open(system, pose, note)
     return State(t, pose.q, speeds_for(system.for_state(pose), pose, v, fix), note, pose.tolerated)

@@ -21,7 +21,7 @@ from loopdyn.quantities.units import Path, Place, Resolver, Scalar, Spec, Vec2, 
 
 Array = NDArray[np.float64]
 
-FLAT = 1e-9  # fraction of its size by which a curve may leave its plane: rounding of formulas
+FLAT = 1e-9  # fraction of its size by which a curve may leave its plane, or points may differ: rounding of formulas
 CHECKED = 200  # points at which a curve is checked for crossings and orientation
 
 
@@ -214,14 +214,15 @@ class Plane:
         points = np.array([self.place(p, (*where, n)) for n, p in enumerate(shape.points)]).reshape(-1, 3)
         if len(self.r.problems) > before:
             return None
-        if shape.closed and len(points) > 1 and np.array_equal(points[0], points[-1]):
+        size = float(np.ptp(points, axis=0).max(initial=0.0)) if len(points) else 0.0
+        if shape.closed and len(points) > 1 and np.linalg.norm(points[0] - points[-1]) <= FLAT * size:
             points = points[:-1]
         least = 3 if shape.closed else 2
         if len(points) < least:
             self.problem("its polyline has too few points", f"Give at least {'two' if least == 2 else 'three'}.", where)
             return None
         edges = np.diff(np.vstack([points, points[:1]]) if shape.closed else points, axis=0)
-        short = np.flatnonzero(~(np.linalg.norm(edges, axis=1) > 0.0))
+        short = np.flatnonzero(~(np.linalg.norm(edges, axis=1) > FLAT * size))
         if short.size:
             n = int(short[0])
             also = (n + 1) % len(points) + 1
@@ -232,7 +233,7 @@ class Plane:
 
     def curve(self, shape: CurveShape, path: Path) -> list[Program] | None:
         """Programs of the curve; None if a problem was recorded."""
-        programs = curve_programs(shape, self.r, self.element, path)
+        programs = curve_programs(self._opened(shape, path), self.r, self.element, path)
         if programs is None:
             return None
         data = programs[3].constants
@@ -245,6 +246,15 @@ class Plane:
             return None
         self.height = float(height.mean())
         return programs if self._sound(self.flat(points), shape, "curve", path) else None
+
+    def _opened(self, shape: CurveShape, path: Path) -> CurveShape:
+        """A closed curve without its last point, if that is the first one up to rounding."""
+        if not shape.closed or len(shape.points) < 3:
+            return shape
+        points = np.array([self.r.vector(p, "length", self.element, (*path, "points")) for p in shape.points])
+        apart = float(np.linalg.norm(points[0] - points[-1]))
+        again = apart <= FLAT * float(np.ptp(points, axis=0).max())
+        return shape.model_copy(update={"points": shape.points[:-1]}) if again else shape
 
     def _sound(self, points: Array, shape: PolylineShape | CurveShape, name: str, path: Path) -> bool:
         """Whether a profile does not cross itself and is given in the right direction."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from loopdyn.forces.base import Places
+from loopdyn.forces.base import Force, Places
 from loopdyn.quantities.units import Path, Resolver, Scalar, Spec
 
 
@@ -35,6 +35,10 @@ class Side:
         ... and its value there.
     section : str
         Section of a mechanism to which the row belongs.
+    measure : str, optional
+        Name of the measure that the side bounds: its row needs the compiled system.
+    stiffness, damping : number
+        Of a compliant side, which is no row but a force; 0 for a rigid one.
     corners : bool
         Whether the gap is less smooth than the motion.
     """
@@ -46,8 +50,16 @@ class Side:
     restitution: float | str
     coordinate: str | None = None
     bound: float | str = 0.0
-    section: Literal["constraints", "drivers"] = "constraints"
+    section: Literal["constraints", "drivers", "user_constraints"] = "constraints"
+    measure: str | None = None
+    stiffness: float | str = 0.0
+    damping: float | str = 0.0
     corners: bool = False
+
+    @property
+    def compliant(self) -> bool:
+        """Whether a force acts instead of the row; its numbers must be known."""
+        return self.stiffness != 0.0
 
 
 class OneSided(Spec):
@@ -60,6 +72,10 @@ class OneSided(Spec):
     def sides(self, name: str, r: Resolver) -> list[Side]:
         """Sides of this contact, of this name; how many there are may depend on its numbers."""
         raise NotImplementedError
+
+    def force(self, r: Resolver, places: Places, element: str, path: Path) -> Force | None:
+        """Force by which it acts if it is compliant; None if it is rigid."""
+        return None
 
     def joints(self) -> tuple[str, ...]:
         """Joints whose coordinates it bounds."""

@@ -44,7 +44,8 @@ def angles_to_wrap(system: System) -> NDArray[np.int64]:
         if j.spec.is_periodic(k)
     }
     model = system.model
-    read = {label for force in system.mechanism.forces.values() for label in force.reads()}
+    m = system.mechanism
+    read = {label for part in (*m.forces.values(), *m.contacts.values()) for label in part.reads()}
     angles -= {k for k, label in enumerate(system.coordinates) if label in read}
     angles -= {int(c) for cut, _, c in model.entry if cut < 0}
     angles -= {int(c) for body, cut, _, c in model.term if body < 0 and cut < 0}

@@ -90,7 +90,7 @@ class Draft:
         self.mend = mend  # whether impossible inertias are replaced
         self.report = report
         self.data: dict[str, Any] = {"loopdyn": 1, "name": name or "mechanism"}
-        for section in ("parameters", "bodies", "joints", "constraints", "forces"):
+        for section in ("parameters", "bodies", "joints", "constraints", "contacts", "forces"):
             self.data[section] = {}
         self.poses: dict[str, Pose] = {GROUND: IDENTITY}
         self.lines: dict[tuple[str | int, ...], int] = {}
@@ -99,8 +99,9 @@ class Draft:
     def name(self, section: str, wanted: str) -> str:
         """Valid, unused name for an element, noted in the report if it differs from that in the source."""
         taken = self.data[section]
-        if section in ("joints", "constraints"):  # rows of both are labelled by these names
-            taken = {**self.data["joints"], **self.data["constraints"]}
+        rows = ("joints", "constraints", "contacts")  # which are labelled by these names
+        if section in rows:
+            taken = {name: said for of in rows for name, said in self.data[of].items()}
         legal = re.sub(r"[.:\x00-\x1f]", "_", wanted).strip() or section[:-1]
         if section == "parameters":
             legal = re.sub(r"\W", "_", wanted)
@@ -161,6 +162,10 @@ class Draft:
         if stiffness or damping:
             given = {"stiffness": float(stiffness), "damping": float(damping), "rest": float(rest)}
             self.add("forces", f"{joint.replace('.', '_')} spring", type="joint_spring", joint=joint, **given)
+
+    def stop(self, joint: str) -> None:
+        """Rigid stop at both limits of a joint coordinate."""
+        self.add("contacts", f"{joint.replace('.', '_')} range", type="stop", joint=joint, restitution=0.0)
 
     def friction(self, joint: str, coulomb: float) -> None:
         """Dry friction on a joint coordinate, where there is any."""

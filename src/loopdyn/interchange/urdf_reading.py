@@ -40,7 +40,7 @@ NOT_READ = {
 }  # fmt: skip
 VERSIONS = ("1.0", "1.1", "1.2")
 SIDECAR = ("loopdyn", "name", "units", "parameters", "gravity", "reference", "points", "joints", "constraints",
-           "drivers", "forces", "base", "measures", "tolerances", "start")  # fmt: skip
+           "drivers", "contacts", "impact", "forces", "base", "measures", "tolerances", "start")  # fmt: skip
 ROOT = "world"  # a root link of this name is the ground
 GRAVITY = (0.0, 0.0, -9.81)
 NO_LIMIT = 1e9  # limits of this size mean none, on joints for which URDF demands some
@@ -441,7 +441,7 @@ def _check_sidecar(document: Document) -> dict[str, Any]:
             line = document.root.entries[key].line
             hint = f"A sidecar holds: {', '.join(SIDECAR)}." if key == "bodies" else nearest(key, SIDECAR)
             problems.append(Problem("sidecar", f"unknown key '{key}'", hint, shown, line))
-        elif key not in ("loopdyn", "name", "gravity") and not isinstance(said[key], dict):
+        elif key not in ("loopdyn", "name", "gravity", "impact") and not isinstance(said[key], dict):
             line = document.root.entries[key].line
             problems.append(Problem("sidecar", f"'{key}' is not a mapping", "Write names and values.", shown, line))
     if problems:

@@ -37,6 +37,8 @@ SECTIONS = (
     "points",
     "constraints",
     "drivers",
+    "contacts",
+    "impact",
     "forces",
     "base",
     "measures",
@@ -131,7 +133,9 @@ class _Writer:
         self.report.count("bodies", [link.name for link in self.c.links])
         self.report.count("joints in the URDF", [n for n in self.m.joints if n not in self.sidecar_joints])
         self.report.count("joints in the sidecar", list(self.sidecar_joints))
-        self.report.carried.append("gravity, points, forces, constraints, drivers, measures and start, in the sidecar")
+        self.report.carried.append(
+            "gravity, points, forces, constraints, contacts, drivers, measures and start, in the sidecar"
+        )
         if self.placeholders:
             how = "joints that URDF does not have are floating there; the sidecar replaces them"
             self.report.changed.append(f"{how}: {listed(self.placeholders)}")

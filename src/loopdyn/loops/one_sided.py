@@ -51,8 +51,8 @@ ACT_IN_RUNS = "forces and accelerations are those without it. Take them from ld.
 GAIN = 1e-9  # of the kinetic energy: an impact that gains more is an error
 
 
-def gaps(base: System, state: State) -> tuple[Array, Array]:
-    """Gaps of all sides of a system and their rates, SI units.
+def gaps(base: System, state: State, sides: Sequence[Side] | None = None) -> tuple[Array, Array]:
+    """Gaps of sides of a system, by default all rigid ones, and their rates, SI units.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def gaps(base: System, state: State) -> tuple[Array, Array]:
     >>> gap, rate
     (array([0.75]), array([-2.]))
     """
-    closed, sides = all_closed(base), sides_of(base)
+    closed, sides = all_closed(base), sides_of(base) if sides is None else sides
     rows = [closed.constraint_rows.index(s.name) for s in sides]
     sign = np.array([s.sign for s in sides], float)
     phi, rate = residuals(closed, state)

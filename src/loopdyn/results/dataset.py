@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from loopdyn.joints.base import COMPONENTS
+from loopdyn.results.contacts import contact_values
 from loopdyn.results.tables import OTHER_SOURCES
 from loopdyn.results.units import coordinate_units, dimensions, load_units, shown, speed_units, symbols
-from loopdyn.system.labels import COMPONENT_DIMENSIONS
+from loopdyn.system.labels import COMPONENT_DIMENSIONS, Label
 
 if TYPE_CHECKING:
     import xarray
@@ -60,6 +62,15 @@ def labelled(run: Run) -> xarray.Dataset:
         data["measures"] = computed(("time", "measure"), lambda: _measures(run), (len(p), len(known)), lock)
         coords["measure"] = np.array(list(known), str)
         coords["measure_units"] = ("measure", np.array([measure.unit for measure in known.values()], str))
+    contacts = list(s.mechanism.contacts)
+    if contacts:
+        coords["contact"] = np.array(contacts, str)
+        for what, name in (("gap", "gap"), ("force", "contact_force")):
+            labels, size = [s.labels[f"{x}.{what}"] for x in contacts], (len(p), len(contacts))
+            values = partial(_of_contacts, run, labels)
+            units = f"{name}_units"
+            data[name] = computed(("time", "contact"), values, size, RLock(), {"units": units})
+            coords[units] = ("contact", np.array([label.unit for label in labels], str))
     if run.active.size:
         data["partition"] = (("time", "speed"), run.active)
         data["criterion"] = (("time", "speed"), run.criterion)
@@ -74,6 +85,11 @@ def labelled(run: Run) -> xarray.Dataset:
 def _measures(run: Run) -> np.ndarray[Any, Any]:
     """Values (time, measure) of all measures, each in its unit."""
     return np.column_stack([run._measured.values(name) for name in run.system.measures])
+
+
+def _of_contacts(run: Run, labels: Sequence[Label]) -> np.ndarray[Any, Any]:
+    """Values (time, contact) of a quantity of all contacts, each in its unit."""
+    return np.column_stack([contact_values(run, label) / label.factor for label in labels])
 
 
 def _derived(run: Run) -> dict[str, xarray.Variable]:

@@ -19,7 +19,7 @@ from loopdyn.loops.reactions_along import States, reactions_along
 from loopdyn.results.balancing import Counterweight
 from loopdyn.results.bearings import Bearings
 from loopdyn.results.comparison import differences
-from loopdyn.results.contacts import contact_values, indeterminate
+from loopdyn.results.contacts import compliant_energy, contact_values, indeterminate
 from loopdyn.results.dataset import labelled
 from loopdyn.results.force_loads import force_loads
 from loopdyn.results.interpolation import between
@@ -341,15 +341,15 @@ class Run(PathResult):
 
     @cached_property
     def elastic_energy(self) -> Array:
-        """Elastic energy of springs between points and on joint coordinates, and of bushings, J."""
+        """Elastic energy of springs between points and on joint coordinates, of bushings and compliant stops, J."""
         s, p = self.system, self.path
-        out = np.zeros(len(p))
+        out = compliant_energy(self)
         work = s.work()
         w = s.open_work(work)
         if len(s.forces):
             for k in range(len(p)):
                 w.t[0], w.q[:], w.v[:] = p.t[k], p.q[k], p.v[k]
-                out[k] = power.elastic_energy(s.ints, s.floats, work)
+                out[k] += power.elastic_energy(s.ints, s.floats, work)
         return out
 
     # -------------------------------------------------------------------------------------- between the times

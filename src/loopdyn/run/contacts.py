@@ -24,6 +24,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
 from loopdyn.integrators.gap_rows import GapRows, gap_rows, measure, rows_of, some
 from loopdyn.loops.one_sided import PULLED, ContactState, NoContactForces, Pressing, Struck, gaps
+from loopdyn.run.contact_ends import edge_at, ends_of
 from loopdyn.run.events import TINY, Crossing, Watched
 from loopdyn.run.locking import Impulses, Phase, compiled
 from loopdyn.run.recorder import Journal, Recorder
@@ -98,6 +99,7 @@ class Contacts:
             self._compiled = np.array(rows) < closed.nc - int(closed.model.n_user)  # rows of users are in Python
         self._forces: _Forces | None = None
         self._open: list[tuple[int, Watched]] = []  # sides that are not closed, and their gaps as event functions
+        self._ends: list[tuple[int, Watched]] = []  # closed sides, and where their edges end
         self._changed_at, self._changes = np.nan, 0
         self.close = False  # whether an open gap was not larger than rounding at the end of the last step
         self.in_steps = False  # whether contacts act inside momentum steps: they are no events then
@@ -108,7 +110,7 @@ class Contacts:
 
     def leave_to_steps(self) -> None:
         """Let contacts act inside momentum steps from now on."""
-        self.in_steps, self.close, self._forces, self._open = True, False, None, []
+        self.in_steps, self.close, self._forces, self._open, self._ends = True, False, None, [], []
 
     # ---------------------------------------------------------------------------------------- what is watched
 
@@ -131,6 +133,13 @@ class Contacts:
             given = Crossing(partial(self._value, k, self._margin(phase, side)), f"{side.name} closes", direction=-1)
             self._open.append((k, Watched(given, kind="contact", contact=True, gap=bool(self._compiled[k]))))
         found = [w for _, w in self._open]
+        self._ends = []
+        for k in closed:
+            ends = ends_of(self.base, self.sides[k], phase.edges.get(self.sides[k].name, -1))
+            if ends is not None:
+                left = Crossing(ends, f"{self.sides[k].name} ends", direction=-1)
+                self._ends.append((k, Watched(left, kind="separation", contact=True)))
+        found += [w for _, w in self._ends]
         self.hold(state)
         if closed:
             at = self._at(phase, state, closed)
@@ -184,8 +193,8 @@ class Contacts:
             of, units = self._dimensions[k], self.base.units
             depth = f"{-gap[k] * self._unit[k] / units.factor(of):.3g} {units.symbol(of)}"
             raise LoopdynError(
-                f"contact '{self.sides[k].element}': the start is beyond it, by {depth}. Start at a pose inside: other "
-                "start values, or another bound."
+                f"contact '{self.sides[k].element}': the start is beyond it, by {depth}. Start at a pose inside: "
+                "ld.assemble(system, near=state) gives the nearest one; or give other start values, or another bound."
             )
 
     def overdue(self, state: State) -> bool:
@@ -234,14 +243,16 @@ class Contacts:
         """
         gap, _ = self.gaps(state)
         reached = [k for k, w in self._open if w is met]
+        ended = [k for k, w in self._ends if w is met]
         kept = {*phase.touching, *phase.implied, *(self.sides[k].name for k in reached)}
         closed = [k for k, side in enumerate(self.sides) if gap[k] <= AT_LIMIT or side.name in kept]
-        if not closed:
+        closed = [k for k in closed if k not in ended and not edge_at(self.base, self.sides[k], state)[1]]
+        if not (closed or ended):
             return None
         self._count(state)
         at = self._at(phase, state, closed)
         f = self._forces
-        pulled = [] if f is None else at.pulled(f.closed, 0.5 * f.pull)
+        pulled = [] if f is None else at.pulled([k for k in f.closed if k in closed], 0.5 * f.pull)
         after, struck = self._impacts(at, closed)
         at = after
         slow = [k for k in closed if at.rate[k] <= at.slow[k] or (stays and k in reached and _falls_back(at, k))]
@@ -299,11 +310,17 @@ class Contacts:
             return tuple(self.sides[k].name for k in which)
 
         closed = (*pressing.active, *pressing.implied)
+        touching = {k: self.sides[k].name for k in pressing.active}
+        edges = {
+            name: phase.edges[name] if name in phase.edges else edge_at(self.base, self.sides[k], at.state)[0]
+            for k, name in touching.items()
+        }
         return replace(
             phase,
             touching=names(pressing.active),
             implied=names(pressing.implied),
             indeterminate=names(at.indeterminate(closed)) if pressing.implied else (),
+            edges={name: edge for name, edge in edges.items() if edge >= 0},
         )
 
     # ---------------------------------------------------------------------------------------------- events

@@ -22,8 +22,9 @@ from loopdyn.errors import LoopdynError
 from loopdyn.loops.reactions import Reactions
 from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import nearest, unknown
+from loopdyn.run.contact_ends import pressing_row
 from loopdyn.system.builder import build
-from loopdyn.system.sides import add_rows, sides_of
+from loopdyn.system.sides import add_rows, remove_rigid, sides_of
 from loopdyn.system.system import State, System, Tolerated
 from loopdyn.tree.joint_readings import coordinate
 
@@ -103,6 +104,7 @@ class Phase:
     implied: tuple[str, ...] = ()  # sides that stay closed because those rows hold
     added: Mapping[str, Constraint] = field(default_factory=dict)
     indeterminate: tuple[str, ...] = ()  # closed sides whose forces are one distribution of many
+    edges: Mapping[str, int] = field(default_factory=dict)  # of a profile on which a point presses, by closed side
 
     def as_data(self) -> dict[str, Any]:
         """Plain data of the phase, without its system."""
@@ -116,6 +118,7 @@ class Phase:
             "touching": list(self.touching),
             "implied": list(self.implied),
             "indeterminate": list(self.indeterminate),
+            "edges": dict(self.edges),
         }
 
 
@@ -132,7 +135,7 @@ def phase_of(base: System, data: Mapping[str, Any], adapt: Callable[[System], No
     touching, implied, indeterminate = sides
     phase = Phase(
         base, int(data["first"]), dict(data["locks"]), tuple(data["released"]), tolerated, touching, implied, added,
-        indeterminate,
+        indeterminate, {name: int(edge) for name, edge in data["edges"].items()},
     )  # fmt: skip
     return compiled(base, phase, adapt)
 
@@ -221,17 +224,24 @@ def compiled(base: System, phase: Phase, adapt: Callable[[System], None] = as_it
         return replace(phase, system=base, tolerated=base.tolerated)
     if adapt is not as_it_is or phase.added:
         return _compiled(base, phase, adapt)
-    rows = tuple(sorted(phase.locks.items())), phase.released, phase.touching, phase.tolerated
+    rows = (
+        tuple(sorted(phase.locks.items())),
+        phase.released,
+        phase.touching,
+        phase.tolerated,
+        tuple(sorted(phase.edges.items())),
+    )
     found = base.kept.find("phases", rows, lambda: _compiled(base, phase, adapt))
     return replace(phase, system=found.system, tolerated=found.tolerated)
 
 
 def _compiled(base: System, phase: Phase, adapt: Callable[[System], None]) -> Phase:
     m = base.mechanism.model_copy(deep=True)
-    m.contacts.clear()
+    remove_rigid(m, sides_of(base))
     constraints: dict[str, Any] = m.constraints
     constraints |= phase.added
-    add_rows(m, [side for side in sides_of(base) if side.name in phase.touching])
+    touching = [side for side in sides_of(base) if side.name in phase.touching]
+    add_rows(m, [pressing_row(base, side, phase.edges.get(side.name, -1)) for side in touching])
     for name in phase.released:
         for group in (m.joints, m.constraints, m.drivers, m.user_constraints):
             group.pop(name, None)

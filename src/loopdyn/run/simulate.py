@@ -26,6 +26,7 @@ from loopdyn.quantities.times import check_span, given_times
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
+from loopdyn.run.compliance import compliant_changes
 from loopdyn.run.context import RunContext
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
@@ -182,7 +183,7 @@ def prepare_run(
     settings = _settings(method, stepper, rtol, atol)
     check_tables(system, [first])
     watched = watch(system, events, rank, first, end if last is None else last)
-    watched.crossings += table_breakpoints(system)
+    watched.crossings += table_breakpoints(system) + compliant_changes(system)
     recorder, journal = Recorder(system, times, stepper.sources, drift), Journal(system, solver)
     driven = time_breakpoints(system, first.t, end)
     context = RunContext(system, stepper, method, watched, end, driven, recorder, journal, settings)

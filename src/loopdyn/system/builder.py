@@ -14,7 +14,7 @@ from loopdyn.constraints.base import Constraint, LinearRecord, PairRecord
 from loopdyn.constraints.dispatch import TYPES as CONSTRAINT_TYPES
 from loopdyn.constraints.driver import Driver
 from loopdyn.constraints.user import UserConstraint
-from loopdyn.contacts.dispatch import TYPES as CONTACT_TYPES
+from loopdyn.contacts.dispatch import compliant_forces
 from loopdyn.errors import ModelError, Path, Problem
 from loopdyn.forces.base import Force, Record, law_program
 from loopdyn.forces.dispatch import TYPES as FORCE_TYPES
@@ -129,9 +129,9 @@ class Builder:
         self.limits = self._limits()
         self.topology = self._topology(cuts, free)
         self.placement = Placement(self.r, self.topology, self.joints, self.poses, self.masses)
+        self._contacts()
         self.forces = self._forces()
         self._constraints()
-        self._contacts()
         self.base_programs = self._base_programs()
         self.start = self._start()
         self.at_limit = self._at_limit(self.limits)
@@ -150,7 +150,7 @@ class Builder:
             constraint_rows=tuple(label for label, _, _ in self.row_list),
             row_dimensions=tuple(dimension for _, dimension, _ in self.row_list),
             holonomic=np.array([holonomic for _, _, holonomic in self.row_list], bool),
-            forces=tuple(self.m.forces),
+            forces=(*self.m.forces, *self.compliant),
             law_terms=tuple(self.placement.terms.labels),
             limits=self.limits,
             at_limit=self.at_limit,
@@ -436,7 +436,16 @@ class Builder:
             record = force.resolve(self.r, self.placement, element, path)
             if record is not None:
                 found.append((force, record))
+        for name, push in self.compliant.items():
+            record = push.resolve(self.r, self.placement, f"contact '{name}'", ("contacts", name))
+            if record is not None:
+                found.append((push, record))
         return found
+
+    def _contacts(self) -> None:
+        """Check the contacts; forces of compliant ones, by name."""
+        taken = (*self.m.forces, *self.m.user_forces)
+        self.compliant = compliant_forces(self.m.contacts, taken, self.r, self.placement)
 
     def _unlisted(self, element: str, kind: str, package: str, path: Path) -> None:
         """Record a problem for a type that kernels do not know."""
@@ -479,14 +488,6 @@ class Builder:
         for name, user in self.m.user_constraints.items():
             self._check_user(name, user)
             self.row_list += [(x, user.dimension, user.level == "position") for x in row_labels(name, user.rows)]
-
-    def _contacts(self) -> None:
-        for name, contact in self.m.contacts.items():
-            element, path = f"contact '{name}'", ("contacts", name)
-            if type(contact) in CONTACT_TYPES:
-                contact.check(self.r, self.placement, element, path)
-            else:
-                self._unlisted(element, contact.type, "contacts", path)
 
     def _check_user(self, name: str, user: UserConstraint) -> None:
         if not user.rows or len(set(user.rows)) < len(user.rows):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,7 +94,7 @@ class Named(NamedTuple):
     forces: Mapping[str, str]  # names, and the dimensions of their loads
     rows: Mapping[str, str]  # rows of constraints and drivers, and their dimensions
     bodies: Sequence[str]
-    contacts: Mapping[str, Sequence[str]]  # names, and labels of the coordinates that they bound; none: a distance
+    contacts: Callable[[], Mapping[str, str]]  # names, and the dimensions of their gaps
 
 
 class Labels(JointLabels, Mapping[str, Label]):
@@ -157,8 +157,7 @@ class Labels(JointLabels, Mapping[str, Label]):
             yield Label(force + POWER, "power", force, n, "power", "W", 1.0)
         for n, (row, dimension) in enumerate(self._named.rows.items()):
             yield entry(row + LOAD, "constraint load", n, FORCE_OF[dimension])
-        for n, (name, bounded) in enumerate(self._named.contacts.items()):
-            dimension = self.coordinates[bounded[0]].dimension if bounded else "length"
+        for n, (name, dimension) in enumerate(self._named.contacts().items()):
             load = FORCE_OF[dimension]
             yield entry(f"{name}.gap", GAP, n, dimension)
             yield entry(f"{name}.force", FORCE, n, load)

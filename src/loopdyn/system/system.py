@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -428,12 +428,15 @@ class System:
     @cached_property
     def labels(self) -> Labels:
         """Table of all labels: of coordinates, speeds, accelerations, reactions, loads and bodies."""
+        from loopdyn.system.sides import gap_dimensions
+
         loads = ["torque" if turns else "force" for turns in self.model.force[:, rec.FORCE_TORQUE]]
         others = sum(len(j.spec.rows_when_cut) for j in self.joints.values() if not j.in_tree)
         rows = dict(zip(self.constraint_rows[others:], self.row_dimensions[others:], strict=True))
-        contacts = {name: contact.reads() for name, contact in self.mechanism.contacts.items()}
         forces = dict(zip(self.forces, loads))
-        named = Named(self.units, tuple(self.mechanism.joints), forces, rows, self.bodies, contacts)
+        named = Named(
+            self.units, tuple(self.mechanism.joints), forces, rows, self.bodies, partial(gap_dimensions, self)
+        )
         return Labels(self.joints.values(), self.counted, self.nq, named)
 
     @cached_property

@@ -233,12 +233,12 @@ class _Again(Builder):
         """Resolve forces, constraints, base motions and start; whether the arrays must be frozen again for them."""
         needs = self.needs
         bound = bool(self.forces or self.pairs or self.linear or self.read)  # points and paths follow the placement
+        self._contacts()
         again = (self.moved and bound) or any(map(self._touched, (needs.forces, needs.constraints, needs.base)))
         if again:
             self.forces = self._forces()
             self._constraints()
             self.base_programs = self._base_programs()
-        self._contacts()
         if self._touched(needs.start):
             self.start = self._start()
         if self._touched(needs.limits):
@@ -361,7 +361,7 @@ def _needs(m: Mechanism) -> _Needs:
         joint={name: known & names for name, names in joints.items()},
         armature=known & names_in([j.armature for j in m.joints.values()]),
         limits=known & names_in([(j.limits, j.at_limit) for j in m.joints.values()]),
-        forces=known & (names_in(m.forces) | names_read(m)),
+        forces=known & (names_in((m.forces, m.contacts)) | names_read(m)),
         constraints=known & names_in((m.constraints, m.drivers)),
         base=known & names_in(m.base),
         start=known & names_in(m.start),

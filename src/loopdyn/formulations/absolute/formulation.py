@@ -211,7 +211,12 @@ def _all_cut(system: System) -> System:
         for name, force in system.mechanism.forces.items()
         if not any(system.joints[joint].in_tree for joint in force.joints())
     }
-    bare = system.mechanism.model_copy(update={"forces": forces, "user_forces": {}})
+    contacts = {  # of which compliant ones load freedoms, too
+        name: contact
+        for name, contact in system.mechanism.contacts.items()
+        if not any(system.joints[joint].in_tree for joint in contact.joints())
+    }
+    bare = system.mechanism.model_copy(update={"forces": forces, "user_forces": {}, "contacts": contacts})
     return build(bare, "all", counted=())
 
 

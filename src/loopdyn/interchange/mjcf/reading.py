@@ -114,7 +114,7 @@ def _read(model: CompiledModel, keyframe: str | int | None) -> ImportedMJCF:
     if key is not None:
         set_start(model, key)
     report = model.report
-    sections = ("bodies", "joints", "constraints", "forces")
+    sections = ("bodies", "joints", "constraints", "contacts", "forces")
     report.carried[:0] = [f"{len(draft.data[s])} {s}" for s in sections if draft.data[s]]
     if model.loops:
         report.carried.append(f"loops closed by: {', '.join(model.loops)}")
@@ -143,7 +143,10 @@ def _rest(model: CompiledModel) -> None:
     report.leave_out("shapes, for contact and appearance (their masses are in the bodies)", int(m.ngeom))
     limited = [name for name, j in model.draft.data["joints"].items() if "limits" in j]
     if limited:
-        report.changed.append(f"ranges of joints are kept by assembling, not as forces: {', '.join(limited)}")
+        report.changed.append(
+            "ranges of joints are soft in MuJoCo (solreflimit, solimplimit, margin); here they are rigid stops without "
+            f"rebound: {', '.join(limited)}"
+        )
     if m.opt.density or m.opt.viscosity:
         report.left_out.append("forces of the surrounding fluid (density, viscosity, wind)")
     if m.nplugin:

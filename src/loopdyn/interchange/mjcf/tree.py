@@ -76,6 +76,8 @@ def _joint(model: CompiledModel, k: int, name: str, parent: str, child: str, pla
         F, anchor = pose(), pose()
     types = {HINGE: "revolute", SLIDE: "prismatic", BALL: "spherical", FREE: "free"}
     model.draft.joint(name, types[kind], (parent, child), F, anchor, **(own if kind in (HINGE, SLIDE) else {}))
+    if limits is not None:
+        model.draft.stop(name)
     model.joints.append(JointMap(name, kind, int(m.jnt_qposadr[k]), int(m.jnt_dofadr[k])))
     return F, anchor
 

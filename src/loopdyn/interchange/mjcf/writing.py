@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.constraints import Coupler
+from loopdyn.contacts import Stop
 from loopdyn.errors import AssemblyError, ModelError, Problem
 from loopdyn.files import write
 from loopdyn.forces import Actuator, AppliedForce, JointFriction, JointSpring, JointTendon, Motor, SpringDamper
@@ -131,6 +132,7 @@ class _Writer:
                 self._cut(j)
         self._forces()
         self._constraints()
+        self._contacts()
         refuse_loss(self.problems, self.report, self.leave_out)
         for section in (self.equality, self.tendon, self.actuator):
             if len(section):
@@ -244,10 +246,7 @@ class _Writer:
             if np.any(armature) and j.spec.type != "spherical":
                 e.set("armature", repr(float(armature[j.spec.coordinates.index(suffix)])))
             if label in self.c.system.limits:
-                low, high = self.c.system.limits[label]
-                e.set("limited", "true")
-                e.set("range", f"{low!r} {high!r}")
-                self.report.changed.append(f"limits of '{label}' are stops in MuJoCo")
+                self._range(label, *self.c.system.limits[label])
         if j.spec.type == "helical":
             pair = {"joint1": f"{name} slide", "joint2": name, "polycoef": f"0 {j.par[0]!r} 0 0 0"}
             _add(self.equality, "joint", name=f"{name} pitch", **pair)
@@ -430,6 +429,28 @@ class _Writer:
         turned = from_matrix(R.T)  # its axes are the world's at the reference pose
         _add(self.elements[force.body], "site", name=site, pos=_text(p), quat=_text(turned))
         return self._general(name, Servo((0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), site=site, gear=_text(load))
+
+    def _range(self, label: str, low: float, high: float) -> None:
+        """Limit a coordinate, in SI units."""
+        self.joints[label].set("limited", "true")
+        self.joints[label].set("range", f"{low!r} {high!r}")
+        self.report.changed.append(f"limits of '{label}' are soft stops in MuJoCo")
+
+    def _contacts(self) -> None:
+        """Write rigid stops on both sides of a coordinate as its range."""
+        carried = []
+        for name, contact in self.m.contacts.items():
+            bounds = [side.bound for side in contact.sides(name, self.c.r)]
+            rigid = contact if isinstance(contact, Stop) and contact.stiffness is None else None
+            if rigid is None or rigid.joint not in self.joints or len(bounds) < 2:
+                what = "MuJoCo has rigid stops of joints, with a lower and an upper bound, only: this"
+                self.problems.append(not_held("contact", name, what, "MJCF"))
+                continue
+            unit = self.c.system.labels.factor(rigid.joint)
+            low, high = (unit * self.c.r.scalar(x, "number", name, ()) for x in bounds)
+            self._range(rigid.joint, low, high)
+            carried.append(name)
+        self.report.count("stops", carried)
 
     def _constraints(self) -> None:
         carried = []
