@@ -116,7 +116,7 @@ class Statics:
 
     def force(self, q: Array) -> Array:
         """Forces on the speeds at rest, in natural units."""
-        return -self.units * open_tree_inverse_dynamics(self.system, self.state(q), self.still)
+        return -self.units * open_tree_inverse_dynamics(self.system, self.still, self.state(q))
 
     def push(self, q: Array) -> tuple[Array, Array]:
         """Reduced force g = N^T f, and N."""

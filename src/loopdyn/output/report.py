@@ -23,6 +23,7 @@ from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.times import check_span
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
@@ -105,7 +106,7 @@ def report(
     mechanism: Mechanism,
     path: str | os.PathLike[str],
     *,
-    time: float = 1.0,
+    t_span: tuple[float, float] = (0.0, 1.0),
     turn: str | None = None,
     over: tuple[float, float] | None = None,
     variants: Variants | None = None,
@@ -120,8 +121,8 @@ def report(
     ----------
     mechanism : Mechanism
     path : file ending in .html
-    time : float
-        Seconds to simulate.
+    t_span : (float, float)
+        First and last time of the run, s.
     turn : str, optional
         Input of the kinematic analysis; by default the coordinate of the first driver or motor.
     over : (2,), optional
@@ -150,16 +151,17 @@ def report(
         raise LoopdynError(f"a report is a page: the name '{file.name}' must end in .html.")
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
+    check_span(t_span)
     system = mechanism.compile()
     labels = system.labels.coordinates
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
-    state = assemble(system, tolerance=tolerance)
+    state = assemble(system, t=t_span[0], tolerance=tolerance)
     page = _Page(f"Report: {mechanism.name}")
     _model(page, system, state)
     _mobility(page, mobility(system, state))
     _drive(page, system, state, turn or input_of(system), over)
-    run = simulate(system, state, (state.t, state.t + time), **options)
+    run = simulate(system, state, t_span, **options)
     if run.status == "interrupted":  # a page about a part of a run would be misleading
         raise KeyboardInterrupt
     _run(page, run)

@@ -264,7 +264,7 @@
 
   // ------------------------------------------------------------------------------------------------ floor
 
-  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size); })(reach / 6);
+  const step = ((size) => { const ten = 10 ** Math.floor(Math.log10(size)); return [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= size); })(reach / 6 / data.units.length.si) * data.units.length.si;
   const cells = 2 * Math.ceil((7 * reach) / step / 2);
   const floor = new THREE.Group();
   const grid = new THREE.GridHelper(cells * step, cells);
@@ -364,7 +364,7 @@
     return most;
   };
   const open = new Map(data.quantities.filter((g) => g.open).map((g) => [`${g.key}/${g.unit}`, g.open]));
-  const kinds = { forces: { offset: 3, unit: "N", colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: "N m", colour: "#7b3fb8", most: largest(0, 3, 6) } };
+  const kinds = { forces: { offset: 3, unit: data.units.force.unit, colour: "#d7263d", most: largest(3, 3, 6) }, moments: { offset: 0, unit: data.units.torque.unit, colour: "#7b3fb8", most: largest(0, 3, 6) } };
   const arrows = [];
   for (const [kind, { offset, unit, colour, most }] of Object.entries(kinds)) {
     for (const { joint, owner, onChild } of joints) {
@@ -756,6 +756,7 @@
 
   const ray = new THREE.Raycaster(), pointer = new THREE.Vector2();
   let hovered = null, lit = [];
+  const declared = (dimension, x) => [number(x / data.units[dimension].si), data.units[dimension].unit];
   const rows = (list) => element("table", {}, ...list.map((cells) => element("tr", {}, ...cells.map((c) => element("td", { textContent: c })))));
   function describeHovered() {
     const when = moment(now);
@@ -764,7 +765,7 @@
       const body = data.bodies[hovered.row];
       if (hovered.row >= data.bases) {
         const p = vector(body.com).applyMatrix4(bodies[hovered.row].matrixWorld);
-        parts.push(rows([["mass", number(body.mass), "kg"], ...["x", "y", "z"].map((n) => [`centre ${n}`, number(p[n]), "m"])]));
+        parts.push(rows([["mass", ...declared("mass", body.mass)], ...["x", "y", "z"].map((n) => [`centre ${n}`, ...declared("length", p[n])])]));
       } else parts.push(element("p", { textContent: "fixed, or moved as given" }));
     } else if (hovered.kind === "joint") {
       const { joint } = hovered;
@@ -782,7 +783,7 @@
     } else {
       const { span } = hovered;
       const [p, q] = span.bodies.map((row, n) => vector(span.points[n]).applyMatrix4(bodies[row].matrixWorld));
-      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", number(p.distanceTo(q)), "m"]]));
+      parts.push(element("p", { textContent: span.kind.replace("_", " ") }), rows([["length", ...declared("length", p.distanceTo(q))]]));
     }
     $("tip").replaceChildren(...parts);
   }
@@ -837,7 +838,7 @@
     floor.visible = show.grid;
     for (const mark of centres) mark.visible = show.centres;
     document.querySelector("main").classList.toggle("bare", !show.panel);
-    const lines = [show.grid ? `floor: ${Number(step.toPrecision(1))} m squares` : ""];
+    const lines = [show.grid ? `floor: ${Number((step / data.units.length.si).toPrecision(1))} ${data.units.length.unit} squares` : ""];
     for (const kind of ["forces", "moments"]) if (show[kind] && kinds[kind].most > 0) lines.push(`longest ${kind.slice(0, -1)} arrow: ${number(kinds[kind].most)} ${kinds[kind].unit}`);
     $("scales").textContent = lines.filter(Boolean).join("  ·  ");
     refresh();
