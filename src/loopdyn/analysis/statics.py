@@ -177,8 +177,8 @@ class Statics:
         """Table whose slope jumps at this pose, if any: a linearization there holds to one side only."""
         near = DIFFERENCE * float(np.max(self.units, initial=1.0))
         for table in self.system.tables:
-            moves = table.of in ("position", "length") and len(table.lookup.kinks)
-            if moves and np.any(np.abs(table.lookup.kinks - self.read(table, q)) <= near):
+            moves = table.of in ("position", "length") or table.lookup.entry is not None
+            if moves and len(table.lookup.kinks) and np.any(np.abs(table.lookup.kinks - self.read(table, q)) <= near):
                 return table
         return None
 
