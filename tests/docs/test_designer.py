@@ -39,7 +39,7 @@ def test_the_commands_of_the_page_do_what_it_says(code, command, folder):
         if option in ("--csv", "--plot", "--xlsx", "-o"):
             assert (folder / name).stat().st_size > 500
     if "--variants" in words:
-        assert "body 'crank': mass is negative (-0.9 kg)" in result.output
+        assert "body 'crank': mass is negative (-900 g)" in result.output
         assert "5 variants, 1 of them failed" in result.output
     if words[1] == "report":
         page = (folder / "report.html").read_text()

@@ -5,6 +5,7 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.transform import Rotation
 from tests.unit.test_points import drawing
@@ -15,6 +16,7 @@ from loopdyn.results.measures import Measured, Path
 Z = (0, 0, 1)
 MM = {"length": "mm", "angle": "deg", "mass": "g", "torque": "N*mm"}
 ROUNDED = 1e-12  # relative: some ten operations on numbers of the size of one, each rounded to 1.1e-16
+INERTIA = 2.0 * 0.1**2 / 3.0 + 2.0 * 0.001**2 / 4.0  # of the arm about its joint: a rod of the radius 1 mm
 STEPS = 1e-9  # relative: runs below with the default tolerance of 1e-8, and motions that it integrates exactly
 
 
@@ -443,10 +445,11 @@ def test_one_measure_serves_all_uses_with_the_numbers_of_its_closed_form(tmp_pat
     np.testing.assert_allclose(ld.drive(system, "A", (0, 90, 11))["high"], expected, atol=1e-9)
     study = ld.study(m, {"l": [100, 150]}, {"top": "peak(high)"}, over={"A": (0, 30, 4)}, progress=False)
     assert study["top"].values == pytest.approx([50.0, 75.0])
-    spread = ld.tolerance(m, {"top": "high"}, tolerances={"l": "± 1"}, over={"A": (0, 30, 4)}, samples=4, progress=False)
+    given = {"over": {"A": (0, 30, 4)}, "tolerances": {"l": "± 1"}, "samples": 4, "progress": False}
+    spread = ld.tolerance(m, {"top": "peak(high)"}, **given)
     assert spread.nominal["top"] == pytest.approx(50.0)
     at = system.state({"A": 30.0})
-    slope = ld.sensitivity(system, "high", "l", at)
+    slope = ld.sensitivity(system, "high", "l", state=at)
     assert (slope.value("high"), float(slope.derivatives[0, 0])) == pytest.approx((50.0, 0.5))
     linear = ld.linearize(system, at, outputs=["high"])  # mm per degree: l cos(30 deg) pi/180
     assert float(linear.C.sel(output="high", state="A")) == pytest.approx(100.0 * np.sqrt(0.75) * np.pi / 180)

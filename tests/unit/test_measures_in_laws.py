@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
-from tests.unit.test_measures import MM, arm
+from tests.unit.test_measures import INERTIA, MM, arm
 
 import loopdyn as ld
 
@@ -21,7 +21,6 @@ FORMULATIONS = (
     ld.Absolute(),
     ld.formulations.Oracle(),
 )
-INERTIA = 2.0 * 0.1**2 / 3.0 + 2.0 * 0.001**2 / 4.0  # of the arm about its joint: a rod of the radius 1 mm
 WEIGHT = 2.0 * 9.81 * 0.05  # N m of gravity along -y at the angle zero
 
 
