@@ -237,9 +237,8 @@ class Expected:
     reordered: str = ""
     right: set[tuple[type, ...]] = field(default_factory=set)  # types of arguments in order that need no other test
 
-    def problem(self, values: Sequence[Any], named: Mapping[str, Any]) -> str:
-        """Error message for given arguments; empty if they are valid."""
-        types = (*map(type, values),)
+    def problem(self, types: tuple[type, ...], values: Sequence[Any], named: Mapping[str, Any]) -> str:
+        """Error message for given arguments, whose types are `types`; empty if they are valid."""
         if named or types not in self.right:
             problem = self._wrong_kind(values, named)
             if problem:
@@ -288,11 +287,17 @@ def checked(function: F) -> F:
     def expected() -> Expected:
         return _expected(function)
 
+    passed: set[tuple[type, ...]] = set()  # types of arguments in order that need no test at all
+
     @functools.wraps(function)
     def call(*values: Any, **named: Any) -> Any:
-        problem = expected().problem(values, named)
-        if problem:
-            raise ModelError([Problem(_title(function, values), problem)])
+        types = (*map(type, values),)
+        if named or types not in passed:
+            problem = expected().problem(types, values, named)
+            if problem:
+                raise ModelError([Problem(_title(function, values), problem)])
+            if types in expected().right and State not in types:
+                passed.add(types)
         return function(*values, **named)
 
     setattr(call, CHECKED, True)

@@ -14,6 +14,7 @@ from tests.variants import scaled
 import loopdyn as ld
 from loopdyn.analysis import assembly, assembly_closure
 from loopdyn.library import ALL, random_mechanism, turned
+from loopdyn.loops import projection
 
 PIN = ld.Revolute(axis=(0, 0, 1))
 CLOSED = 1e-11  # of the size of the mechanism: what assemble promises (1e-12), read from other equations than its own
@@ -310,6 +311,17 @@ def test_speeds_change_as_little_as_possible_in_the_mass_metric():
     G = np.linalg.solve(e.M, e.J.T)
     expected = wanted - G @ np.linalg.pinv(e.J @ G, rcond=1e-10) @ (e.J @ wanted)
     np.testing.assert_allclose(state.v, expected, atol=1e-9)
+
+
+def test_speeds_that_keep_the_constraints_to_rounding_are_not_corrected_and_others_are(monkeypatch):
+    system = ld.library.four_bar().compile()
+    for state in (ld.assemble(system, v={"A": 2.0}), ld.assemble(system, v={"A": 0.0})):
+        off = ld.State(state.t, state.q, state.v + [0.0, 1e-9, 0.0])
+        v, now = projection.nearest_speeds(system, off, 0.0, 1)
+        np.testing.assert_allclose(now.J @ v, 0.0, atol=1e-14)  # some units of rounding of 2 rad/s
+        with monkeypatch.context() as patch:
+            patch.setattr(projection, "smallest_step", lambda *given: pytest.fail("corrected"))
+            np.testing.assert_array_equal(projection.nearest_speeds(system, state, 0.0, 1)[0], state.v)
 
 
 def test_doubled_hinge_does_not_take_the_speed_away():

@@ -244,3 +244,38 @@ def test_ratchet_holds_under_load():
     assert run["W"].values[-1] == 0.0  # it rests without creep
     assert run["P"].values[-1] == 0.0
     assert run.status == "finished"
+
+
+# ---------------------------------------------------------------------------------------------------- 6-UPS platform
+
+
+def test_platform_rests_on_six_stops():
+    """Forces by virtual work: the potential energy of platform and legs against the lengths, all from coordinates."""
+    system = ld.library.stewart_6ups(stops=True).compile()
+    run = ld.simulate(system, system.state(), (0, 1.0), progress=False)
+    forces = np.array([run[f"stop{k + 1}.force"].values[-1] for k in range(6)])
+
+    def on_circle(radius: float, z: float, half: float) -> np.ndarray:
+        angles = np.radians([120 * (k // 2) + (half if k % 2 else -half) for k in range(6)])
+        return np.stack([radius * np.cos(angles), radius * np.sin(angles), np.full(6, z)], axis=1)
+
+    base, ends = on_circle(0.6, 0.0, 15.0), on_circle(0.35, 0.8, 45.0)
+    full = np.linalg.norm(ends - base, axis=1)
+
+    def moved(x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Lengths and potential energy after a small translation and rotation about the origin."""
+        legs = ends + x[:3] + np.cross(x[3:], ends) - base
+        length = np.linalg.norm(legs, axis=1)
+        lower, upper = 0.275 * full, length - 0.3 * full  # distances of the centres from the base
+        height = legs[:, 2] / length
+        platform = 20.0 * (x[2] + np.cross(x[3:], (0.0, 0.0, 0.82))[2])
+        return length, ref.GRAVITY * float(platform + np.sum((2.0 * lower + 1.0 * upper) * height))
+
+    steps = 1e-5 * np.eye(6)
+    pairs = [(moved(h), moved(-h)) for h in steps]
+    lengths = np.array([(a[0] - b[0]) / 2e-5 for a, b in pairs])
+    energy = np.array([(a[1] - b[1]) / 2e-5 for a, b in pairs])
+    # places are rounded to 1e-4 m of 0.35 m in the model
+    np.testing.assert_allclose(forces, np.linalg.solve(lengths, energy), rtol=1e-3)
+    assert np.abs(run.state(-1).q - system.state().q).max() < 1e-12  # no creep
+    assert not any("indeterminate" in run[f"stop{k + 1}.force"].attrs for k in range(6))

@@ -687,11 +687,13 @@ def test_every_file_is_of_the_library_or_written_by_hand():
         "four_bar_mm",
         "four_bar_drawing",
         "scissor_lift_20",
+        "stewart_6ups_stops",
     }
 
 
-def test_the_file_of_the_lift_with_twenty_stages_is_the_default_of_the_library():
+def test_files_of_other_sizes_are_the_mechanisms_of_the_library():
     assert ld.load(FOLDER / "scissor_lift_20.yaml") == library.scissor_lift()
+    assert ld.load(FOLDER / "stewart_6ups_stops.yaml") == library.stewart_6ups(stops=True)
 
 
 def test_four_bar_mm_is_converted_to_si_units():

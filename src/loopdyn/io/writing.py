@@ -17,25 +17,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from loopdyn.io.reading import Node, plain_scalar
+from loopdyn.model.copies import ELEMENTS
 from loopdyn.model.inertia import Mesh
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.units import PointName
 
 LINE = 110  # longest line with a mapping in it; longer ones get one line per key
 KINDS_OF_PARTS = ("type", "profile")  # always written: they identify a part
-# Sections with one line or more for each entry.
-ELEMENTS = (
-    "points",
-    "bodies",
-    "joints",
-    "constraints",
-    "drivers",
-    "contacts",
-    "forces",
-    "base",
-    "measures",
-    "tolerances",
-)
 
 
 class Formula(str):

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from loopdyn.contacts import Stop
 from loopdyn.errors import LoopdynError
 from loopdyn.joints import Prismatic, Revolute, Spherical, Universal
 from loopdyn.library._common import vec3
@@ -84,7 +85,7 @@ def bennett() -> Mechanism:
     return m
 
 
-def stewart_6ups() -> Mechanism:
+def stewart_6ups(stops: bool = False) -> Mechanism:
     """Stewart (Gough) platform on six legs, each with a universal joint, a slide and a ball.
 
     Thirteen bodies, eighteen joints, five loops, six degrees of freedom, nothing redundant. Joints on the base lie in
@@ -94,14 +95,22 @@ def stewart_6ups() -> Mechanism:
 
     Parameters of the mechanism: `stiffness` and `damping` of the legs, `payload` mass of the platform, `g`.
 
+    Parameters
+    ----------
+    stops : bool
+        Whether the legs end in stops, `stop1` to `stop6`, below which the slides cannot be compressed. The platform
+        then rests on all six at the reference pose.
+
     Examples
     --------
     >>> m = stewart_6ups()
     >>> len(m.bodies), len(m.joints)
     (13, 18)
+    >>> list(stewart_6ups(stops=True).contacts)
+    ['stop1', 'stop2', 'stop3', 'stop4', 'stop5', 'stop6']
     """
     m = Mechanism(
-        "stewart_6ups",
+        "stewart_6ups_stops" if stops else "stewart_6ups",
         gravity=(0, 0, "-g"),
         parameters={"stiffness": 4e4, "damping": 400.0, "payload": 20.0, "g": 9.81},
     )
@@ -119,6 +128,8 @@ def stewart_6ups() -> Mechanism:
         m.add_joint(f"P{k + 1}", Prismatic(axis=vec3(leg, 4)), lower, upper, at=part[2])
         m.add_joint(f"S{k + 1}", Spherical(), upper, platform, at=part[4])
         m.add_motor(f"leg{k + 1}", f"P{k + 1}", force="-stiffness*position - damping*speed")
+        if stops:
+            m.add_contact(f"stop{k + 1}", Stop(joint=f"P{k + 1}", lower=0.0))
     return m
 
 

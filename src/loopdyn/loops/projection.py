@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from loopdyn.loops.continuation import Rule, close, largest
 from loopdyn.loops.sparse_steps import OwnRow, SparseRows, sparse_rows, takes_sparse_steps
 from loopdyn.system.system import State, System
-from loopdyn.thresholds import DEPENDENT
+from loopdyn.thresholds import DEPENDENT, ROUNDING
 from loopdyn.tree.functions import Terms, constraint_equations, difference, increment, open_tree_mass_matrix, terms
 
 Array = NDArray[np.float64]
@@ -188,13 +188,17 @@ def nearest_speeds(
     """
     v, now = state.v, terms(system, state)
     rows, values = (np.zeros((0, system.nv)), np.zeros(0)) if given is None else given
-    L = metric(now.M)
+    L: Array | None = None
     exact = 1 if given is None else 2
     for n in range(exact if system.affine else most):
-        r = np.concatenate([(now.J @ v + now.phi_t) / system.row_units, rows @ v - values])
-        if n > 0 and not system.affine and largest(r) <= enough:
+        A = np.vstack([now.J / system.row_units[:, None], rows])
+        b = np.concatenate([now.phi_t / system.row_units, -values])
+        r = A @ v + b
+        rounding = ROUNDING * (np.abs(A) @ np.abs(v) + np.abs(b))
+        if (np.abs(r) <= rounding).all() or (n > 0 and not system.affine and largest(r) <= enough):
             break
-        v = v + smallest_step(np.vstack([now.J / system.row_units[:, None], rows]), r, L, rank)
+        L = metric(now.M) if L is None else L
+        v = v + smallest_step(A, r, L, rank)
         if not system.affine:
             now = terms(system, State(state.t, state.q, v))
     return v, now

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import SingularityError
+from loopdyn.loops.continuation import Rule, close
 from loopdyn.loops.elimination.solver import Elimination
-from loopdyn.loops.projection import project
+from loopdyn.loops.projection import Loops, project
 from loopdyn.system.system import State, System, state_key
 from loopdyn.thresholds import CANDIDATE, CLOSED
-from loopdyn.tree.functions import Terms, bodies_without_inertia, increment, terms
+from loopdyn.tree.functions import Terms, bodies_without_inertia, constraint_equations, increment, terms
 from loopdyn.tree.massless_motions import LARGEST_DENSE
 
 Array = NDArray[np.float64]
@@ -30,6 +32,7 @@ CLEAR_GAP = 1e3
 CLOSING_STEPS = 20  # Newton steps to a closed pose
 ROUNDING = 1e-12  # rounding of a sum, as a fraction of its terms
 NEIGHBOUR = 1e-3  # distance to a neighbouring pose, in natural units
+NEARBY = Rule(steps=CLOSING_STEPS, enough=CLOSED, falls=1.0)  # from there to a closed pose
 # A driver has no effect if the motion it causes is this small relative to its row, in natural units; a run whose steps
 # shrink before a dead point ends at some 1e-4.
 DEAD = 1e-2
@@ -156,16 +159,33 @@ def require_regular(system: System, rank: Rank) -> None:
 
 def _more_nearby(system: System, here: State, count: int) -> int:
     """Number of rows beyond `count` that are independent at a closed neighbour of a pose."""
-    h = system.holonomic
-    J = scaled(system, terms(system, here).J)
-    null = np.linalg.svd(J)[2][count:]
-    x = null.T @ np.random.default_rng(0).normal(size=len(null))
+    N = _allowed(system, here, count)
+    x = N @ _generic(N.shape[1])
     step = NEIGHBOUR * system.speed_units * x / max(float(np.abs(x).max(initial=0.0)), 1e-300)
-    neighbour = project(system, State(here.t, increment(system, here.q, step), np.zeros(system.nv)))
-    now = terms(system, neighbour.state)
-    if np.abs((now.phi / system.row_units)[h]).max(initial=0.0) > CLOSED:
+    found = close(Loops(system, here.t), increment(system, here.q, step), NEARBY)
+    if not found.closed:
         return 0  # no closed pose in this direction: an infinitesimal motion, not a freedom
-    return of_matrix(scaled(system, now.J)).count - count
+    _, J = constraint_equations(system, State(here.t, found.y, np.zeros(system.nv)))
+    return of_matrix(scaled(system, J)).count - count
+
+
+@lru_cache(maxsize=64)
+def _generic(n: int) -> Array:
+    """Coefficients of a motion in which all of n freedoms take part, the same ones each time."""
+    found = np.random.default_rng(0).normal(size=n)
+    found.flags.writeable = False
+    return found
+
+
+def _allowed(system: System, closed: State, count: int) -> Array:
+    """Motions that the rows allow at a closed pose where `count` are independent: columns, in natural units."""
+    return _known(
+        system,
+        "allowed",
+        closed,
+        count,
+        lambda: np.asarray(np.linalg.svd(scaled(system, terms(system, closed).J))[2][count:].T),
+    )
 
 
 def moved_in_time(now: Terms, v: Array) -> NDArray[np.bool_]:
@@ -252,8 +272,7 @@ def require_inertia(system: System, state: State, rank: Rank) -> None:
 
 def _without_inertia(system: System, closed: State, count: int) -> list[tuple[str, ...]]:
     """Groups of bodies that can move without inertia at a closed pose where `count` rows are independent."""
-    N = np.linalg.svd(scaled(system, terms(system, closed).J))[2][count:].T if system.nc else None
-    return bodies_without_inertia(system, closed, N)
+    return bodies_without_inertia(system, closed, _allowed(system, closed, count) if system.nc else None)
 
 
 def _listed(names: tuple[str, ...]) -> str:

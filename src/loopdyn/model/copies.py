@@ -50,7 +50,7 @@ def sharing_parts(
         parts = other.__dict__[section]
         for name, some in fields.get(section, {}).items():
             own = {key: own_copy(parts[name].__dict__[key]) for key in some}
-            parts[name] = parts[name].model_copy(update=own)
+            parts[name] = _with_fields(parts[name], own)
     other.__dict__["parameters"] = dict(before)
     other._override(parameters)
     return other
@@ -79,7 +79,7 @@ def own_copy(part: Any) -> Any:
     if isinstance(part, BaseModel):
         copies = {name: own_copy(value) for name, value in part.__dict__.items() if not isinstance(value, _FIXED)}
         changed = {name: value for name, value in copies.items() if value is not part.__dict__[name]}
-        return part.model_copy(update=changed) if changed else part
+        return _with_fields(part, changed) if changed else part
     if isinstance(part, tuple):
         inside = [own_copy(x) for x in part if not isinstance(x, _FIXED)]
         same = all(a is b for a, b in zip(inside, (x for x in part if not isinstance(x, _FIXED)), strict=True))
@@ -87,6 +87,13 @@ def own_copy(part: Any) -> Any:
     if type(part) is dict:
         return {key: own_copy(x) for key, x in part.items()}
     return part if isinstance(part, _FIXED) else copy.deepcopy(part)
+
+
+def _with_fields(part: BaseModel, fields: Mapping[str, Any]) -> Any:
+    """Copy of an immutable part with other values of some fields; `model_copy` copies more and takes longer."""
+    other = object.__new__(type(part))
+    other.__setstate__({**part.__getstate__(), "__dict__": {**part.__dict__, **fields}})
+    return other
 
 
 _FIXED = (float, str, int, type(None))

@@ -536,14 +536,12 @@ def impossible(mass: float, inertia: Array, units: Units) -> tuple[str, str] | N
 
     `mass` and `inertia` are in SI units, the reason is in `units`.
     """
-    if mass >= 0.0 and _clearly_possible(inertia):
-        return None
-    if math.isnan(mass) or math.isnan(inertia.min()):
-        return None  # reported when the number was read
-    if mass < 0.0:
+    found = _impossible_moments(inertia.tobytes())
+    if math.isnan(mass) or (mass >= 0.0 and found is None):
+        return None  # NaN is reported when the number is read
+    if mass < 0.0 and not math.isnan(inertia.min()):
         one, unit = units.factor("mass"), units.symbol("mass")
         return f"mass is negative ({mass / one:g} {unit})", "Give zero or a positive mass."
-    found = _impossible_moments(inertia.tobytes())
     if found is None:
         return None
     (reason, moments, hint), one = found, units.factor("inertia")
@@ -551,9 +549,12 @@ def impossible(mass: float, inertia: Array, units: Units) -> tuple[str, str] | N
 
 
 @lru_cache(maxsize=4096)  # models are compiled again with other dimensions
-def _impossible_moments(inertia: bytes) -> tuple[str, tuple[float, ...], str] | None:
-    """Reason why no body can have these principal moments, the moments, and a hint; None if one can."""
-    moments = np.linalg.eigvalsh(np.frombuffer(inertia).reshape(3, 3))
+def _impossible_moments(numbers: bytes) -> tuple[str, tuple[float, ...], str] | None:
+    """Reason why no body can have these moments, the moments, and a hint; None if one can, or a number is NaN."""
+    inertia = np.frombuffer(numbers).reshape(3, 3)
+    if math.isnan(inertia.min()) or _clearly_possible(inertia):
+        return None
+    moments = np.linalg.eigvalsh(inertia)
     scale = max(abs(moments[0]), abs(moments[2]))
     if moments[0] < -ROUNDING * scale:
         return "inertia has a negative principal moment ({})", (float(moments[0]),), "Check its signs and units."

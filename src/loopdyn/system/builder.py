@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -191,13 +192,19 @@ class Builder:
             list(self.read),
         )
 
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        """Rows of the bodies of each joint."""
+        return np.array([(j.parent, j.child) for j in self.joints.values()], np.int64).reshape(-1, 2)
+
     def _suspicions(self) -> list[str]:
-        p, R = (np.array([pose[k] for pose in self.poses]) for k in (0, 1))
-        centres = p + np.einsum("nij,nj->ni", R, np.array([com for _, com, _ in self.masses]))
-        joints = self.joints.values()
-        ends = np.array([(j.parent, j.child) for j in joints], np.int64).reshape(-1, 2)
-        at = np.array([j.M[0] for j in joints]).reshape(-1, 3)
-        placed = Placed(list(self.joints), ends, p[ends[:, 1]] + np.einsum("nij,nj->ni", R[ends[:, 1]], at))
+        centres = np.array([com for _, com, _ in self.masses])
+        points, child = np.array([j.M[0] for j in self.joints.values()]).reshape(-1, 3), self._ends[:, 1]
+        if not all(pose[1] is AXES for pose in self.poses):  # else the frames of the bodies are that of the world
+            p, R = (np.array([pose[k] for pose in self.poses]) for k in (0, 1))
+            centres = p + np.einsum("nij,nj->ni", R, centres)
+            points = p[child] + np.einsum("nij,nj->ni", R[child], points)
+        placed = Placed(list(self.joints), self._ends, points)
         found = suspicions(self.m.units, self.names, self.n_bases, centres, self.masses, placed)
         return [*found, *self.adrift]
 

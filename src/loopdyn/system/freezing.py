@@ -173,6 +173,8 @@ def frames_of_cuts(joints: Sequence[JointData], own: Sequence[Pose]) -> Array:
     frames = [j.F for j in joints] + [j.M for j in joints]
     origin, axes = np.array([own[b][0] for b in bodies]), np.array([own[b][1] for b in bodies])
     p, R = np.array([frame[0] for frame in frames]), np.array([frame[1] for frame in frames])
+    n, found = len(joints), np.empty((len(joints), rec.N_CUT_FRAMES))
     points, turned = origin + (axes @ p[:, :, None])[:, :, 0], (axes @ R).transpose(0, 2, 1).reshape(-1, 9)
-    n = len(joints)
-    return np.hstack([points[:n], turned[:n], points[n:], turned[n:], np.array([j.par for j in joints])])
+    found[:, :3], found[:, 3:12], found[:, 12:15], found[:, 15:24] = points[:n], turned[:n], points[n:], turned[n:]
+    found[:, 24:] = [j.par for j in joints]
+    return found

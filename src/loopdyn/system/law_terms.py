@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,9 +76,13 @@ class LawTerms:
         self.labels: list[str] = []
         self.ints: list[list[int]] = []
         self.points: list[Array] = []
-        known = NamesOfMeasures(m, m.units, placement.labels, placement.order, placement.joints)
-        self._compiler = MeasureCompiler(known)  # type: ignore[arg-type]  # it asks for nothing else
         self._parts: dict[str, FormulaPart | None] = {}
+
+    @cached_property
+    def _compiler(self) -> MeasureCompiler:
+        p = self.placement
+        known = NamesOfMeasures(self.m, self.m.units, p.labels, p.order, p.joints)
+        return MeasureCompiler(known)  # type: ignore[arg-type]  # it asks for nothing else
 
     def part(self, name: str, element: str, path: Path) -> FormulaPart | None:
         """Program of a measure as a part of others; None, with the problem recorded, if no law can read it."""

@@ -65,7 +65,7 @@ class Placement:
         n = len(self.order)
         self.tree = np.zeros((n, rec.N_TREE), np.int64)
         self.body_data = np.zeros((n, rec.N_BODY))
-        self.own: list[Pose] = [(np.zeros(3), np.eye(3)) for _ in range(n)]
+        self.own: list[Pose] = [(np.zeros(3), np.eye(3))] * n
         self.q_labels: list[str] = []
         self.v_labels: list[str] = []
         self.joints = dict(joints)

@@ -99,8 +99,9 @@ def _far_joints(
 ) -> Iterator[str]:
     heavy = np.array([mass > 0.0 for mass, _, _ in masses], bool)
     heavy[:n_bases] = False
-    gaps = np.sqrt(((joints.at[:, None] - centres[joints.ends]) ** 2).sum(axis=2))
-    distance = np.where(heavy[joints.ends], gaps, np.inf).min(axis=1)
+    arm = joints.at[:, None] - centres[joints.ends]
+    gaps = np.where(heavy[joints.ends], np.sqrt(np.einsum("nij,nij->ni", arm, arm)), np.inf)
+    distance = np.minimum(gaps[:, 0], gaps[:, 1])
     known = np.flatnonzero(np.isfinite(distance))
     if len(known) < 3:
         return

@@ -206,6 +206,7 @@ class _Again(Builder):
                 if found is not None:  # else its problem is recorded
                     self.joints[name] = found
                     self.new_joints.add(name)
+        self.moved_bases = any(k < self.n_bases for k in moved)
         self.moved = bool(moved or self.new_joints)
         if self.moved or self.new_masses:
             self.suspicious = self._suspicions()
@@ -263,7 +264,7 @@ class _Again(Builder):
             joints = [placement.joints[name] for name in cuts]
             frames = frames_of_cuts(joints, placement.own)
             floats[at["cut_frames"]][: frames.size] = frames.ravel()
-        if self.moved:
+        if self.moved_bases:
             poses = [np.concatenate([x, R.ravel()]) for x, R in placement.poses[: self.n_bases]]
             floats[at["base_pose"]] = np.array(poses).ravel()
         floats[at["gravity"]] = self.gravity

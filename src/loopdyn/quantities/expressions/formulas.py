@@ -167,11 +167,14 @@ class Expression:
         stack: list[float] = []
         try:
             for operation, value, count in self._steps:
-                if operation is not None:
+                if operation is None:
+                    x = float(values[value]) if isinstance(value, str) else value
+                elif count == 2:
+                    last = stack.pop()
+                    x = float(operation(stack.pop(), last))
+                else:
                     x = float(operation(*stack[-count:]))
                     del stack[-count:]
-                else:
-                    x = float(values[value]) if isinstance(value, str) else value
                 if x - x != 0.0:  # NaN or infinite
                     return None
                 stack.append(x)
