@@ -19,7 +19,7 @@ from loopdyn.tree.functions import body_motion
 
 Trace = str | tuple[str, ArrayLike]
 
-SHOWN = ("length", "mass", "force", "torque")  # dimensions of what a page shows beside the quantities of the run
+SHOWN = ("length", "mass", "force", "torque")  # dimensions of what a page shows besides the quantities of the run
 # Number of poses that are sampled to find the extent of the motion.
 POSES_FOR_ROOM = 60
 
