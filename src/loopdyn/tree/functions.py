@@ -17,10 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, ModelError, Problem, SingularityError
-from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import nearest
 from loopdyn.spatial.rows import cross_rows
-from loopdyn.system.labels import FORCE_OF
 from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
 from loopdyn.tree.massless_motions import LARGEST_DENSE, motions_without_inertia, smallest_groups
@@ -103,30 +101,9 @@ class Terms:
 
     def dataset(self) -> xarray.Dataset:
         """Labelled data with the dimensions ``speed``, ``speed2`` and ``row``, in the SI units that it names."""
-        from loopdyn.quantities.labels import dataset
+        from loopdyn.tree.labelled_terms import labelled
 
-        s, si = self.system, Units()
-        moved, rows = [s.labels.speeds[label].dimension for label in s.speeds], s.row_dimensions
-        rate = ("row_units", "row_speed_units", "row_acceleration_units")
-        return dataset(
-            {
-                "M": (("speed", "speed2"), self.M, {"units": "load_units per acceleration_units"}),
-                "h": ("speed", self.h, {"units": "load_units"}),
-                "J": (("row", "speed"), self.J, {"units": "row_speed_units per speed_units"}),
-                "gamma": ("row", self.gamma, {"units": "row_acceleration_units"}),
-                "phi": ("row", self.phi, {"units": "row_units"}),
-                "phi_t": ("row", self.phi_t, {"units": "row_speed_units"}),
-            },
-            {
-                "speed": list(s.speeds),
-                "speed2": list(s.speeds),
-                "row": list(s.constraint_rows),
-                "load_units": ("speed", [si.symbol(FORCE_OF[d]) for d in moved]),
-                "speed_units": ("speed", [si.symbol(d, 1) for d in moved]),
-                "acceleration_units": ("speed2", [si.symbol(d, 2) for d in moved]),
-                **{name: ("row", [si.symbol(d, k) for d in rows]) for k, name in enumerate(rate)},
-            },
-        )
+        return labelled(self)
 
 
 # ---------------------------------------------------------------------------------------- preparation
