@@ -174,15 +174,15 @@ CALLS: dict[str, Callable[[SimpleNamespace], Any]] = {
     "a joint to lock": lambda k: ld.simulate(
         k.system, k.state, (0, 1), events=[ld.events.At(0.1, action=ld.events.Lock(NO_NAME))]
     ),
-    "limits of a joint": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.Limits(joints=[NO_NAME])]),
+    "limits of a joint": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.events.Limits(joints=[NO_NAME])]),
     "a name in a formula": lambda k: ld.simulate(k.system, k.state, (0, 1), events=[ld.events.Crossing("nothing - 1")]),
     "a file": lambda k: ld.load(k.folder / "nothing.yaml"),
     "a run": lambda k: ld.load_run(k.folder / "nothing.nc"),
     "a URDF": lambda k: ld.read_urdf(k.folder / "nothing.urdf"),
     "an SDF": lambda k: ld.read_sdf(k.folder / "nothing.sdf"),
     "an MJCF": lambda k: ld.read_mjcf(k.folder / "nothing.xml"),
-    "a parameter of variants": lambda k: ld.variants(k.m, [{NO_NAME: 1.0}], (0, 0.01)),
-    "an option of variants": lambda k: ld.variants(k.m, [{"crank": 0.5}], (0, 0.01), no_such_option=1),
+    "a parameter of variants": lambda k: ld.analyses.variants(k.m, [{NO_NAME: 1.0}], (0, 0.01)),
+    "an option of variants": lambda k: ld.analyses.variants(k.m, [{"crank": 0.5}], (0, 0.01), no_such_option=1),
     "an input of a report": lambda k: ld.report(k.m, k.folder / "report.html", t_span=(0, 0.01), turn=NO_NAME),
     "an option of a report": lambda k: ld.report(k.m, k.folder / "report.html", t_span=(0, 0.01), no_such_option=1),
     "a parameter": lambda k: k.m.with_(no_such_name=1.0),

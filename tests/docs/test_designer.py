@@ -82,16 +82,16 @@ def test_the_gas_is_a_load_and_not_a_motor_where_the_crank_is_moved(folder):
 def test_variants_and_reports_say_what_is_wrong(folder):
     m = ld.load(folder / "compressor.yaml")
     with pytest.raises(ld.LoopdynError, match=r"column 'rodd' of the variants .* Did you mean 'rod'"):
-        ld.variants(m, [{"rodd": 1.0}], (0, 0.1))
+        ld.analyses.variants(m, [{"rodd": 1.0}], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="two variants are called 'a'"):
-        ld.variants(m, [{"name": "a"}, {"name": "a"}], (0, 0.1))
+        ld.analyses.variants(m, [{"name": "a"}, {"name": "a"}], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="no such file"):
-        ld.variants(m, "nothing.csv", (0, 0.1))
+        ld.analyses.variants(m, "nothing.csv", (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="empty"):
-        ld.variants(m, [], (0, 0.1))
+        ld.analyses.variants(m, [], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match=r"the name 'page.txt' must end in \.html"):
         ld.report(m, folder / "page.txt")
-    found = ld.variants(
+    found = ld.analyses.variants(
         m, [{"name": "text", "rod": "3*crank"}, {"name": "bad", "rod": "3*"}], (0, 0.01), progress=False
     )
     assert found["text"].why == ""

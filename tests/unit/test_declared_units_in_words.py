@@ -77,7 +77,7 @@ def test_results_print_declared_units_alone(known):
         ld.inverse_kinematics(system, {"A": 30}), ld.analyses.coordinates(system), system.labels,
         ld.workspace(system, ("coupler", POINT), inputs="A", over=(0, 90, 4)), ld.sensitivity(system, "D", "crank"),
         run.counterweight("crank", 10, (-10, 0, 0)), ld.analyses.measures(system),
-        ld.variants(m, [{"crank": 31}], (0, 0.01), progress=False),
+        ld.analyses.variants(m, [{"crank": 31}], (0, 0.01), progress=False),
         ld.study(m, {"crank": [30, 31]}, {"top": "peak(lift)"}, over=(0, 0.01), progress=False),
     ]  # fmt: skip
     for thing in found:

@@ -193,7 +193,7 @@ def test_names_do_not_become_formulas_in_workbooks(tmp_path, dangerous):
 
 def test_names_do_not_become_formulas_in_tables(tmp_path, dangerous):
     dangerous.to_csv(tmp_path / "run.csv")
-    both = ld.variants(
+    both = ld.analyses.variants(
         dangerous.system.mechanism.model_copy(update={"parameters": {"p": 1.0}}),
         [{"name": LIVE}],
         (0, 0.01),

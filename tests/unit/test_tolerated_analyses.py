@@ -201,7 +201,7 @@ def test_a_report_and_variants_take_a_tolerance(both, tmp_path):
     mpl.use("Agg")
     m = both[1][0].mechanism
     options = {"progress": False, "tolerance": 1e-5}
-    found = ld.variants(m, [{"name": "one"}], (0, 0.05), **options)
+    found = ld.analyses.variants(m, [{"name": "one"}], (0, 0.05), **options)
     assert found.failed == ()
     page = ld.report(m, tmp_path / "page.html", t_span=(0, 0.05), turn="A", variants=found, **options).read_text()
     assert page.count("left open within the tolerance") >= 2  # of mobility and of the drive

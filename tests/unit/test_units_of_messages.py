@@ -57,7 +57,7 @@ def test_spans_without_time_are_refused_in_the_same_words(four_bar, t_span):
     with pytest.raises(ld.LoopdynError, match=words):
         ld.inverse_dynamics(four_bar, {"A": "90*t"}, t_span=t_span)
     with pytest.raises(ld.LoopdynError, match=words):
-        ld.variants(four_bar.mechanism, [{"name": "one"}], t_span)
+        ld.analyses.variants(four_bar.mechanism, [{"name": "one"}], t_span)
     with pytest.raises(ld.LoopdynError, match=words):
         ld.simulate(four_bar, t_span=t_span, progress=False)
 
@@ -97,7 +97,7 @@ def test_start_beyond_a_limit_is_reported_in_declared_units():
     system = m.compile()
     state = system.state({"A": 25})
     with pytest.raises(ld.LoopdynError, match=r"\[-10, 20\] deg, by 5 deg"):
-        ld.simulate(system, state, (0, 0.1), events=[ld.Limits()], progress=False)
+        ld.simulate(system, state, (0, 0.1), events=[ld.events.Limits()], progress=False)
 
 
 def test_rows_beyond_their_tolerance_are_reported_in_declared_units():

@@ -128,7 +128,7 @@ def report(
     over : (2,), optional
         Its range in the units of the model; by default a full turn from the start, for an angle.
     variants : Variants, optional
-        Runs of :func:`loopdyn.variants` to compare with it.
+        Runs of :func:`loopdyn.analyses.variants` to compare with it.
     tolerance : float or (angle, length), optional
         Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     **options

@@ -149,7 +149,7 @@ def variants(
     >>> m = ld.Mechanism("rod", gravity=(0, -10, 0), parameters={"length": 1.0})
     >>> rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=("length", 0, 0)))
     >>> pin = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
-    >>> both = ld.variants(m, [{"name": "short", "length": 0.5}, {"name": "long"}], (0, 0.3), progress=False)
+    >>> both = ld.analyses.variants(m, [{"name": "short", "length": 0.5}, {"name": "long"}], (0, 0.3), progress=False)
     >>> [v.name for v in both.variants], both.failed
     (['short', 'long'], ())
     >>> bool(both.table().loc["short", "A radial force, N"] > both.table().loc["long", "A radial force, N"])
