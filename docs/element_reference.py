@@ -129,13 +129,13 @@ RUN = {
     "momentum": ("time, xyz", "kg m/s", "momentum, world axes"),
     "angular_momentum": ("time, xyz", "kg m²/s", "angular momentum about the world origin"),
     "residual_position": ("time, row", "`row_units`", "constraint equations; zero if satisfied"),
-    "residual_velocity": ("time, row", "`row_units` / s", "the same at velocity level"),
-    "residual_acceleration": ("time, row", "`row_units` / s²", "the same at acceleration level"),
+    "residual_velocity": ("time, row", "`row_speed_units`", "the same at velocity level"),
+    "residual_acceleration": ("time, row", "`row_acceleration_units`", "the same at acceleration level"),
     "steps": ("time", "-", "number of accepted steps up to this time"),
     "unbounded": ("time", "-", "true inside a singular passage, where no forces are given"),
     "measures": ("time, measure", "`measure_units`", "measures; only if the model has any"),
     "partition": ("time, speed", "-", "independent speeds; only with `partition`"),
-    "criterion": ("time, speed", "-", "projective criterion of each speed; only with `partition`"),
+    "criterion": ("time, speed", "1", "projective criterion of each speed; only with `partition`"),
 }  # fmt: skip
 
 

@@ -141,7 +141,7 @@ def transfer(system: ld.System, motion: ld.tree.Motion, t: float = 0.0) -> ld.St
     at_rest = system.state(q, t=t)
     for k, name in enumerate(system.bodies[system.n_bases :], system.n_bases):
         i = where[name]
-        rows.append(ld.tree.open_tree_body_jacobian(system, at_rest, name))
+        rows.append(ld.tree.open_tree_body_jacobian(system, name, at_rest))
         right.append(motion.angular_velocity[i] - rest.angular_velocity[k])
         right.append(motion.velocity[i] - rest.velocity[k])
     v = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0] if system.nv else np.zeros(0)

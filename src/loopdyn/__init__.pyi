@@ -62,14 +62,12 @@ from .output.control import to_control as to_control
 from .output.report import report as report
 from .quantities import profiles as profiles
 from .quantities.units import Units as Units
-from .run.events import Limits as Limits
 from .run.sensitivity import sensitivity as sensitivity
 from .run.simulate import simulate as simulate
 from .run.simulation import Simulation as Simulation
 from .studies.rollout import rollout as rollout
 from .studies.study import study as study
 from .studies.tolerance import tolerance as tolerance
-from .studies.variants import variants as variants
 from .system.system import State as State
 from .system.system import System as System
 from .tree import terms as terms

@@ -44,8 +44,19 @@ RENAMED = {
     "zero_force": {"start": "near"},
     "preload": {"pose": "state"},
     "terms": {"near": "angles"},
+    "report": {"time": "t_span=(start, stop)"},
+    "variants": {"time": "t_span=(start, stop)", "every": "t_eval=values"},
+    "Linearization.save": {"file": "path"},
 }
-REORDERED = {"Mechanism.add_force": "add_force(name, force)", "preload": "preload(system, force, state)"}
+REORDERED = {
+    "Mechanism.add_force": "add_force(name, force)",
+    "preload": "preload(system, force, state)",
+    "reconnect": "reconnect(system, other, state)",
+    "open_tree_body_jacobian": "open_tree_body_jacobian(system, body, state)",
+    "open_tree_inverse_dynamics": "open_tree_inverse_dynamics(system, a, state)",
+    "readings": "readings(system, other, state)",
+    "ImportedMJCF.qacc": "qacc(system, a, state)",
+}
 # Names that occur in annotations only; their modules are loaded by the functions that use them.
 LATE = {"pandas": "pandas", "Axes": "matplotlib.axes:Axes", "Stepper": "loopdyn.integrators.stepper:Stepper"}
 # Classes whose objects users make; results are made by loopdyn.

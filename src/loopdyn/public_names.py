@@ -32,11 +32,11 @@ NAMESPACES = (
 MOVED = {
     name: f"{namespace}.{name}"
     for namespace, names in {
-        "analyses": "coordinates equations measures reconnect singular_poses zero_force",
+        "analyses": "coordinates equations measures reconnect singular_poses variants zero_force",
         "constraints": "Coupler Distance Driver PointMotion PointOnCurve PointOnLine PointOnPlane Relation Rolling "
         "Slot UserConstraint VelocityRelation",
         "errors": "AssemblyError ConvergenceError ExpressionError ModelError Problem RunError SingularityError",
-        "events": "At Crossing Event Lock Release",
+        "events": "At Crossing Event Limits Lock Release",
         "forces": "Actuator AppliedForce Bushing JointFriction JointSpring Motor SpringDamper Table UserForce",
         "formulations": "Formulation Oracle Solution check_formulation",
         "integrators": "ABM Baumgarte DOP853 DP5 Extrapolation GeneralizedAlpha Integrator Moreau RK4 Steps Stiff",

@@ -94,8 +94,10 @@ def generalised(system: ld.System, bare: ld.System, state: ld.State) -> np.ndarr
     """Generalised forces of the force alone, from the equations of motion with and without it."""
     still = np.zeros(system.nv)
     without = ld.State(state.t, state.q[: bare.nq], state.v)  # a cut angle whose turns nothing reads is no coordinate
-    return ld.tree.open_tree_inverse_dynamics(bare, without, still) - ld.tree.open_tree_inverse_dynamics(
-        system, state, still
+    return ld.tree.open_tree_inverse_dynamics(bare, still, without) - ld.tree.open_tree_inverse_dynamics(
+        system,
+        still,
+        state,
     )
 
 

@@ -39,7 +39,7 @@ def test_the_commands_of_the_page_do_what_it_says(code, command, folder):
         if option in ("--csv", "--plot", "--xlsx", "-o"):
             assert (folder / name).stat().st_size > 500
     if "--variants" in words:
-        assert "body 'crank': mass is negative (-0.9 kg)" in result.output
+        assert "body 'crank': mass is negative (-900 g)" in result.output
         assert "5 variants, 1 of them failed" in result.output
     if words[1] == "report":
         page = (folder / "report.html").read_text()
@@ -82,16 +82,18 @@ def test_the_gas_is_a_load_and_not_a_motor_where_the_crank_is_moved(folder):
 def test_variants_and_reports_say_what_is_wrong(folder):
     m = ld.load(folder / "compressor.yaml")
     with pytest.raises(ld.LoopdynError, match=r"column 'rodd' of the variants .* Did you mean 'rod'"):
-        ld.variants(m, [{"rodd": 1.0}], 0.1)
+        ld.analyses.variants(m, [{"rodd": 1.0}], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="two variants are called 'a'"):
-        ld.variants(m, [{"name": "a"}, {"name": "a"}], 0.1)
+        ld.analyses.variants(m, [{"name": "a"}, {"name": "a"}], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="no such file"):
-        ld.variants(m, "nothing.csv", 0.1)
+        ld.analyses.variants(m, "nothing.csv", (0, 0.1))
     with pytest.raises(ld.LoopdynError, match="empty"):
-        ld.variants(m, [], 0.1)
+        ld.analyses.variants(m, [], (0, 0.1))
     with pytest.raises(ld.LoopdynError, match=r"the name 'page.txt' must end in \.html"):
         ld.report(m, folder / "page.txt")
-    found = ld.variants(m, [{"name": "text", "rod": "3*crank"}, {"name": "bad", "rod": "3*"}], 0.01, progress=False)
+    found = ld.analyses.variants(
+        m, [{"name": "text", "rod": "3*crank"}, {"name": "bad", "rod": "3*"}], (0, 0.01), progress=False
+    )
     assert found["text"].why == ""
     assert "3*" in found["bad"].why
     result = CliRunner().invoke(app, ["run", "compressor.yaml", "--set", "crnak=3"])
@@ -104,5 +106,5 @@ def test_variants_and_reports_say_what_is_wrong(folder):
 def test_names_in_a_report_are_text(tmp_path):
     m = ld.library.pendulum()
     m.name = "<script>alert(1)</script>"
-    page = ld.report(m, tmp_path / "report.html", time=0.1, progress=False).read_text()
+    page = ld.report(m, tmp_path / "report.html", t_span=(0, 0.1), progress=False).read_text()
     assert "<script>" not in page

@@ -119,7 +119,7 @@ def test_body_jacobians_equal_pinocchios(seeds):
         twin, state = random_tree(seed)
         _, _, T, _ = twin.update(state)
         for body in twin.mechanism.bodies:
-            ours = ld.tree.open_tree_body_jacobian(twin.system, state, body)
+            ours = ld.tree.open_tree_body_jacobian(twin.system, body, state)
             assert_equal(ours, wrench_first(twin.jacobian(body)) @ T, f"seed {seed}, Jacobian of {body}")
 
 
@@ -148,7 +148,7 @@ def test_inverse_dynamics_equals_pinocchios(seeds):
         q, v, T, c = twin.update(state)
         wrenches, loads = twin.loads(state)
         theirs = T.T @ pin.rnea(twin.model, twin.data, q, v, T @ a + c, wrenches) - loads
-        assert_equal(ld.tree.open_tree_inverse_dynamics(twin.system, state, a), theirs, f"seed {seed}, tau")
+        assert_equal(ld.tree.open_tree_inverse_dynamics(twin.system, a, state), theirs, f"seed {seed}, tau")
 
 
 @some_trees
@@ -543,7 +543,7 @@ def absolute_speeds(free, tree, state, motion):
     for body in free.bodies[1:]:
         R = motion.rotation[motion.bodies.index(body)]
         k = free.speeds.index(f"free:{body}.wx")
-        J = ld.tree.open_tree_body_jacobian(tree, state, body)
+        J = ld.tree.open_tree_body_jacobian(tree, body, state)
         V[k : k + 6] = np.vstack([R.T @ J[:3], R.T @ J[3:]])
     return V
 

@@ -557,13 +557,13 @@ def test_g1_a_joint_released_and_another_locked_on_the_way(method):
     at_03, freedoms = run(closed, closed.state(*changes.START), 0.3)
     np.testing.assert_allclose(changes.vector(at_03), changes.AT_03, atol=TRAJECTORY)
     assert freedoms == 1
-    before, freedoms = run(opened, ld.analyses.reconnect(closed, at_03, opened).state, 0.5)
+    before, freedoms = run(opened, ld.analyses.reconnect(closed, opened, at_03).state, 0.5)
     np.testing.assert_allclose(changes.vector(before), changes.BEFORE_LOCK, atol=TRAJECTORY)
     assert freedoms == 3
     model = changes.chain()
     model.add_driver("lock", "a2", float(before.q[1]))
     locked = model.compile()
-    after = ld.analyses.reconnect(opened, before, locked).state
+    after = ld.analyses.reconnect(opened, locked, before).state
     np.testing.assert_allclose(changes.vector(after), changes.AFTER_LOCK, atol=TRAJECTORY)
     end, freedoms = run(locked, after, 0.8)
     np.testing.assert_allclose(changes.vector(end), changes.AT_08, atol=TRAJECTORY)

@@ -61,12 +61,12 @@ def phases() -> dict:
     four_bar = closed().compile(cuts=["O4"])
     at_03 = run(four_bar, four_bar.state(*START), 0.3)
     opened = chain().compile()
-    release = ld.analyses.reconnect(four_bar, at_03, opened)
+    release = ld.analyses.reconnect(four_bar, opened, at_03)
     before = run(opened, release.state, 0.5)
     locked = chain()
     locked.add_driver("lock", "a2", float(before.q[1]))
     locked = locked.compile()
-    lock = ld.analyses.reconnect(opened, before, locked)
+    lock = ld.analyses.reconnect(opened, locked, before)
     return {"at_03": at_03, "release": release, "before": before, "lock": lock, "at_08": run(locked, lock.state, 0.8)}
 
 

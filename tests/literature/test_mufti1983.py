@@ -656,7 +656,7 @@ def moving_state(system, rdot, W):
     rows, twist = [], []
     for i in range(N):
         k = rest.bodies.index(f"b{i + 1}")
-        rows.append(ld.tree.open_tree_body_jacobian(system, still, f"b{i + 1}"))
+        rows.append(ld.tree.open_tree_body_jacobian(system, f"b{i + 1}", still))
         twist.append(np.concatenate([W[i] - rest.angular_velocity[k], rdot[i] - rest.velocity[k]]))
     v, *_ = np.linalg.lstsq(np.vstack(rows), np.concatenate(twist), rcond=None)
     close(np.vstack(rows) @ v, np.concatenate(twist), 1e-12)

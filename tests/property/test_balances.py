@@ -352,14 +352,14 @@ def check_dynamics(seed: int, bodies: int, floating: bool) -> None:
     # inverse dynamics of the forward ones, and the other way round
     with_tau = ld.tree.open_tree_forward_dynamics(system, state, tau)
     np.testing.assert_array_less(
-        np.abs(ld.tree.open_tree_inverse_dynamics(system, state, with_tau) - tau), TOLERANCE * size
+        np.abs(ld.tree.open_tree_inverse_dynamics(system, with_tau, state) - tau), TOLERANCE * size
     )
     chosen = rng.normal(size=system.nv)
-    back = ld.tree.open_tree_forward_dynamics(system, state, ld.tree.open_tree_inverse_dynamics(system, state, chosen))
+    back = ld.tree.open_tree_forward_dynamics(system, state, ld.tree.open_tree_inverse_dynamics(system, chosen, state))
     error = np.abs(e.M @ (back - chosen))  # as forces: accelerations of light bodies are ill-conditioned
     np.testing.assert_array_less(error, TOLERANCE * (size + np.abs(e.M) @ np.abs(chosen)))
     np.testing.assert_array_less(
-        np.abs(ld.tree.open_tree_inverse_dynamics(system, state, chosen) - (e.M @ chosen - e.h)),
+        np.abs(ld.tree.open_tree_inverse_dynamics(system, chosen, state) - (e.M @ chosen - e.h)),
         1e-11 * (size + np.abs(e.M) @ np.abs(chosen)),
     )
 

@@ -224,7 +224,7 @@ def wrench_pair_jacobian(system: ld.System, state: ld.State, name: str, rows: np
     at = motion.position[j.child] + motion.rotation[j.child] @ j.M[0]
     J = np.zeros((len(rows), system.nv))
     for body, sign in ((j.child, 1.0), (j.parent, -1.0)):
-        B = ld.tree.open_tree_body_jacobian(system, state, system.bodies[body])
+        B = ld.tree.open_tree_body_jacobian(system, system.bodies[body], state)
         arm = at - motion.position[body]
         torque = rows[:, :3] + np.cross(arm, rows[:, 3:])
         J += sign * np.hstack([torque, rows[:, 3:]]) @ B

@@ -55,7 +55,7 @@ def test_a_pendulum_with_armature_by_hand():
     assert ld.tree.open_tree_forward_dynamics(system, state) == pytest.approx([a], rel=1e-14)
     assert ld.tree.energy(system, state).kinetic == pytest.approx(0.5 * 0.8 * 4.0, rel=1e-14)
     assert ld.tree.open_tree_mass_matrix(system, state) == pytest.approx(np.array([[0.8]]), rel=1e-14)
-    assert ld.tree.open_tree_inverse_dynamics(system, state, [1.5]) == pytest.approx([0.8 * 1.5 + 10.0], rel=1e-14)
+    assert ld.tree.open_tree_inverse_dynamics(system, [1.5], state) == pytest.approx([0.8 * 1.5 + 10.0], rel=1e-14)
     force = ld.reactions(system, state, [a])["A"]
     assert force["fx"] == pytest.approx(-2.0 * 0.5 * 4.0, rel=1e-13)
     assert force["fy"] == pytest.approx(2.0 * (10.0 + 0.5 * a), rel=1e-13)
@@ -279,7 +279,7 @@ def test_locking_a_joint_keeps_the_momentum_of_rotors():
     locked = m.model_copy(deep=True)
     locked.add_driver("lock", "B", 0.0)
     system, other = m.compile(), locked.compile()
-    change = ld.analyses.reconnect(system, system.state(v={"A": 1.0, "B": 3.0}), other)
+    change = ld.analyses.reconnect(system, other, system.state(v={"A": 1.0, "B": 3.0}))
     after = (0.7 * 1.0 + 0.2 * 4.0) / 0.9
     assert dict(zip(other.speeds, change.state.v, strict=True)) == pytest.approx({"A": after, "B": 0.0}, abs=1e-12)
     assert change.impulse.multipliers["lock"] == pytest.approx(0.2 * (after - 4.0) - 0.5 * 3.0, rel=1e-12)

@@ -915,7 +915,7 @@ def test_an_elastic_stop_in_a_singular_pose_is_refused_with_the_branches():
     m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-0.5 * np.pi, 10.0)})
     system = m.compile()
     state = ld.assemble(system, v={"A": -6.0})
-    run = ld.simulate(system, state, (0, 1), events=[ld.Limits(restitution=1.0)], progress=False)
+    run = ld.simulate(system, state, (0, 1), events=[ld.events.Limits(restitution=1.0)], progress=False)
     assert run.status == "failed"
     assert "along none of its branches" in run.message
     assert run.energy_error < 1e-8

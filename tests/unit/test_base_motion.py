@@ -233,7 +233,7 @@ def test_generalised_forces_on_a_moving_base_follow_from_newton_and_euler():
     torque = J @ alpha + np.cross(w, J @ w) + np.cross(arm, force)  # about the joint, where the body frame is
     ground = motion.rotation[0]
     axes = [ground @ [1, 0, 0], ground @ turn((1, 0, 0), state.q[0]) @ [0, 1, 0]]
-    np.testing.assert_allclose(ld.tree.open_tree_inverse_dynamics(system, state, a), axes @ torque, atol=1e-12)
+    np.testing.assert_allclose(ld.tree.open_tree_inverse_dynamics(system, a, state), axes @ torque, atol=1e-12)
 
 
 def test_damper_to_a_moving_base_feels_the_velocity_of_the_base():

@@ -140,8 +140,8 @@ def test_crossings_at_one_time_are_all_found():
         m.add_body(f"mass{k}", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(k, 0, 0)))
         m.add_joint(f"s{k}", ld.Prismatic(axis=(0, 0, 1)), m.ground, f"mass{k}", at=(k, 0, 0), limits=(-1.0, 5.0))
     system = m.compile()
-    events = [ld.Limits(restitution=0.8), *(ld.events.Crossing("x + 0.5", f"half {k}", coordinates={"x": f"s{k}"})
-                                            for k in (1, 2))]  # fmt: skip
+    passing = [ld.events.Crossing("x + 0.5", f"half {k}", coordinates={"x": f"s{k}"}) for k in (1, 2)]
+    events = [ld.events.Limits(restitution=0.8), *passing]
     run = ld.simulate(system, system.state(), (0, 0.8), events=events, progress=False)
     half, fall = np.sqrt(1.0 / G), np.sqrt(2.0 / G)
     # back through the half height, and down again: the rebound reaches 0.64 m
@@ -179,7 +179,7 @@ def test_bounces_follow_the_geometric_series(integrator):
     e = 0.8
     system = slide(limits=(-1.0, 5.0))
     run = ld.simulate(
-        system, system.state(), (0, 3), events=[ld.Limits(restitution=e)], integrator=integrator, progress=False
+        system, system.state(), (0, 3), events=[ld.events.Limits(restitution=e)], integrator=integrator, progress=False
     )
     first = np.sqrt(2.0 / G)
     expected = [first]
@@ -196,7 +196,7 @@ def test_a_rebound_that_dies_out_ends_the_run_at_rest():
     """The series of bounces converges at t1 (1 + e)/(1 - e)."""
     e = 0.5
     system = slide(limits=(-1.0, 5.0))
-    run = ld.simulate(system, system.state(), (0, 3), events=[ld.Limits(restitution=e)], progress=False)
+    run = ld.simulate(system, system.state(), (0, 3), events=[ld.events.Limits(restitution=e)], progress=False)
     assert run.status == "stopped"
     assert "rest" in run.message
     # the last bounces, below 1 mm/s, are left out
@@ -205,7 +205,7 @@ def test_a_rebound_that_dies_out_ends_the_run_at_rest():
 
 def test_without_restitution_the_run_stops_at_the_limit():
     system = slide(limits=(-1.0, 5.0))
-    run = ld.simulate(system, system.state(), (0, 3), events=[ld.Limits()], progress=False)
+    run = ld.simulate(system, system.state(), (0, 3), events=[ld.events.Limits()], progress=False)
     assert run.status == "stopped"
     assert run.path.q[-1, 0] == pytest.approx(-1.0, abs=1e-12)
 
@@ -215,7 +215,7 @@ def test_an_impact_keeps_the_loop_closed_and_loses_energy():
     m.joints["A"] = m.joints["A"].model_copy(update={"limits": (-10.0, 0.5)})
     system = m.compile()
     state = ld.assemble(system)
-    run = ld.simulate(system, state, (0, 0.2), events=[ld.Limits(restitution=0.5)], rtol=1e-10, progress=False)
+    run = ld.simulate(system, state, (0, 0.2), events=[ld.events.Limits(restitution=0.5)], rtol=1e-10, progress=False)
     event = run.events[0]
     before, after = event.state, event.after
     k = system.speeds.index("A")
@@ -258,8 +258,8 @@ def test_a_motor_that_switches_is_met_exactly_by_a_time_event():
     ("event", "words"),
     [
         (ld.events.At(2.0), "outside of t_span"),
-        (ld.Limits(), "no joint of the model has limits"),
-        (ld.Limits(joints=["B"]), "has no limits"),
+        (ld.events.Limits(), "no joint of the model has limits"),
+        (ld.events.Limits(joints=["B"]), "has no limits"),
         ("now", "Give a list, each entry a Crossing or an At or a Limits or a function"),
         (ld.events.Crossing(lambda t, q, v: np.nan, "bad"), "'bad' is NaN"),
         (ld.events.Crossing("sqrt(-1 - t)", "bad"), "'bad' is NaN"),

@@ -193,8 +193,11 @@ def test_names_do_not_become_formulas_in_workbooks(tmp_path, dangerous):
 
 def test_names_do_not_become_formulas_in_tables(tmp_path, dangerous):
     dangerous.to_csv(tmp_path / "run.csv")
-    both = ld.variants(
-        dangerous.system.mechanism.model_copy(update={"parameters": {"p": 1.0}}), [{"name": LIVE}], 0.01, progress=False
+    both = ld.analyses.variants(
+        dangerous.system.mechanism.model_copy(update={"parameters": {"p": 1.0}}),
+        [{"name": LIVE}],
+        (0, 0.01),
+        progress=False,
     )
     both.to_csv(tmp_path / "variants.csv")
     heads = 0

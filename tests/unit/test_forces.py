@@ -476,7 +476,7 @@ def test_user_functions_add_generalised_forces(function):
     tau = np.arange(system.nv, dtype=float)
     a = ld.tree.open_tree_forward_dynamics(with_user, state, tau)
     np.testing.assert_allclose(M @ a - before, expected + tau, atol=1e-11)
-    np.testing.assert_allclose(ld.tree.open_tree_inverse_dynamics(with_user, state, a), tau, atol=1e-11)
+    np.testing.assert_allclose(ld.tree.open_tree_inverse_dynamics(with_user, a, state), tau, atol=1e-11)
     np.testing.assert_allclose(ld.terms(with_user, state).h - before, expected, atol=1e-11)
 
 

@@ -45,7 +45,6 @@ def test_types_at_the_top_are_those_of_the_namespaces():
     assert ld.Revolute is ld.joints.Revolute
     assert ld.Graph is ld.formulations.Graph
     assert ld.results.Run is ld.results.Run
-    assert ld.Limits is ld.events.Limits
     assert ld.LoopdynError is ld.errors.LoopdynError
 
 

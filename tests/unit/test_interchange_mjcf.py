@@ -108,7 +108,7 @@ def test_everything_on_a_tree_has_mujocos_accelerations():
     assert not [x for x in found.report.left_out if "shapes" not in x and x != "contact: flag.contact"]
     system = found.compile()
     state = found.from_mujoco(system, data.qpos, data.qvel)
-    a = found.qacc(system, state, ld.accelerations(system, state))
+    a = found.qacc(system, ld.accelerations(system, state), state)
     assert np.abs(a - data.qacc).max() < TOLERANCE * np.abs(data.qacc).max()
 
 
@@ -122,7 +122,7 @@ def test_the_spring_of_a_ball_joint_is_mujocos_away_from_its_rest_too():
     found = ld.read_mjcf(TREE)
     system = found.compile()
     state = found.from_mujoco(system, data.qpos, data.qvel)
-    a = found.qacc(system, state, ld.accelerations(system, state))
+    a = found.qacc(system, ld.accelerations(system, state), state)
     assert np.abs(a - data.qacc).max() < TOLERANCE * np.abs(data.qacc).max()
 
 
@@ -164,7 +164,7 @@ def test_equalities_have_the_accelerations_of_mujocos_own_rows(pin):
     expected, gap, slip = exact_accelerations(model, qpos, qvel)
     assert gap < 1e-9
     assert slip < 1e-9
-    a = found.qacc(system, state, ld.accelerations(system, state))
+    a = found.qacc(system, ld.accelerations(system, state), state)
     assert np.abs(a - expected).max() < TOLERANCE * np.abs(expected).max()
 
 

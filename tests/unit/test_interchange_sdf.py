@@ -63,7 +63,7 @@ def test_axes_are_in_the_frame_that_the_version_says(version, axis, expected):
     inside = link("base") + link("arm", turned) + joint("J", "revolute", "base", "arm", f"<axis>{axis}</axis>")
     m = ld.read_sdf(model(inside, version)).mechanism
     system = m.compile()
-    J = ld.tree.open_tree_body_jacobian(system, system.state(), "arm")[:3, system.speeds.index("J")]
+    J = ld.tree.open_tree_body_jacobian(system, "arm", system.state())[:3, system.speeds.index("J")]
     assert pytest.approx(expected, abs=1e-12) == J
 
 
@@ -336,7 +336,7 @@ def test_revolute2_is_a_universal_joint_with_the_limits_of_both_axes():
     assert m.joints["W"].limits == {"1": (-0.5, 0.5)}
     assert any("of type revolute2 is a universal joint" in line for line in found.report.changed)
     system = m.compile()
-    J = ld.tree.open_tree_body_jacobian(system, system.state({"W.1": np.pi / 2}), "wheel")[:3]
+    J = ld.tree.open_tree_body_jacobian(system, "wheel", system.state({"W.1": np.pi / 2}))[:3]
     assert J[:, system.speeds.index("W.1")] == pytest.approx([0, 0, 1], abs=1e-12)
     assert J[:, system.speeds.index("W.2")] == pytest.approx([-1, 0, 0], abs=1e-12)  # y of the child, turned by 90 deg
 

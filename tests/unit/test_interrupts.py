@@ -130,7 +130,7 @@ def table(tmp_path):
 
 def test_ctrl_c_stops_a_sweep_and_keeps_what_was_computed(table, interrupt_at):
     interrupt_at(30)  # some looks at each run: the second or third of them is stopped
-    found = ld.variants(rod(), table, 1.0, progress=False)
+    found = ld.analyses.variants(rod(), table, (0, 1.0), progress=False)
     begun = len(found.variants)
     assert 1 <= begun < 50
     assert found.stopped == f"stopped by the user: {begun} of 50 variants were started"
@@ -150,14 +150,14 @@ def test_ctrl_c_between_two_runs_of_a_sweep_stops_it(table, monkeypatch):
         return real(system, **options)
 
     monkeypatch.setattr(sweeps, "assemble", assemble)
-    found = ld.variants(rod(), table, 0.1, progress=False)
+    found = ld.analyses.variants(rod(), table, (0, 0.1), progress=False)
     assert [v.run.status for v in found.variants] == ["finished", "finished"]
     assert found.stopped == "stopped by the user: 2 of 50 variants were started"
 
 
 def test_a_sweep_that_is_stopped_at_once_has_an_empty_table(table, monkeypatch):
     monkeypatch.setattr(sweeps, "assemble", lambda s, **options: signal.raise_signal(signal.SIGINT))
-    found = ld.variants(rod(), table, 0.1, progress=False)
+    found = ld.analyses.variants(rod(), table, (0, 0.1), progress=False)
     assert len(found.table()) == 0
     assert found.stopped == "stopped by the user: 0 of 50 variants were started"
 

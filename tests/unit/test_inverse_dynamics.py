@@ -314,6 +314,25 @@ def test_wrong_motions_are_refused_with_what_to_do(four_bar, motion, times, word
         ld.inverse_dynamics(four_bar, motion, times)
 
 
+def test_times_of_a_motion_are_given_as_for_every_path():
+    # A rod of 2 kg and 1 m from the horizontal: torque m g l/2 cos(angle) + m l^2/3 angle''
+    m = ld.Mechanism("rod", gravity=(0, -10, 0))
+    m.add_body("rod", ld.Inertia.rod(mass=2.0, start=(0, 0, 0), end=(1, 0, 0)))
+    m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
+    system = m.compile()
+    found = ld.inverse_dynamics(system, {"A": "t**2"}, t_span=(0.5, 1.5))
+    assert (len(found.t), found.t[0], found.t[-1]) == (361, 0.5, 1.5)
+    np.testing.assert_allclose(found.load[:, 0], 10 * np.cos(found.t**2) + 4 / 3, rtol=1e-12, atol=1e-13)
+    some = ld.inverse_dynamics(system, {"A": "t**2"}, t_span=(0, 2), t_eval=[1.0, 1.5])
+    np.testing.assert_allclose(some.load[:, 0], 10 * np.cos([1.0, 2.25]) + 4 / 3, rtol=1e-12)
+    whole = ld.inverse_dynamics(system, {"A": ld.profiles.Cycloidal(distance=1.0, time=0.8)})
+    assert (whole.t[0], whole.t[-1], whole.q[-1, 0]) == pytest.approx((0.0, 0.8, 1.0))
+    with pytest.raises(ld.LoopdynError, match="outside of t_span"):
+        ld.inverse_dynamics(system, {"A": "t"}, [0.0, 2.0], t_span=(0, 1))
+    with pytest.raises(ld.LoopdynError, match="times belong to a motion by formulas"):
+        ld.inverse_dynamics(system, found, t_span=(0, 1))
+
+
 def test_formulas_are_in_the_units_of_the_model_and_results_in_si():
     m = ld.Mechanism("lever", gravity=(0, -10, 0), units={"length": "mm", "angle": "deg", "mass": "g"})
     m.add_body("rod", ld.Inertia.rod(mass=2000, start=(0, 0, 0), end=(1000, 0, 0)))

@@ -146,7 +146,7 @@ def test_a_stop_and_a_rebound_work_at_a_cut_joint():
 
 def test_an_event_of_the_run_takes_the_place_of_at_limit():
     system = gate("stop").compile()
-    run = ld.simulate(system, system.state(), (0, 0.5), events=[ld.Limits(restitution=0.5)], progress=False)
+    run = ld.simulate(system, system.state(), (0, 0.5), events=[ld.events.Limits(restitution=0.5)], progress=False)
     assert run.status == "finished"
     assert run.events[0].after.v[0] > 0.0
 

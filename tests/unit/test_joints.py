@@ -207,7 +207,7 @@ def test_body_jacobians_are_the_velocities_per_unit_speed(kind):
     state = random_state(system, rng)
     motion = ld.tree.body_motion(system, state)
     for k, name in enumerate(system.bodies):
-        J = ld.tree.open_tree_body_jacobian(system, state, name)
+        J = ld.tree.open_tree_body_jacobian(system, name, state)
         np.testing.assert_allclose(J[:3] @ state.v, motion.angular_velocity[k], atol=1e-13)
         np.testing.assert_allclose(J[3:] @ state.v, motion.velocity[k], atol=1e-13)
 

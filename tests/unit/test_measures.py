@@ -5,6 +5,7 @@ import pickle
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.transform import Rotation
 from tests.unit.test_points import drawing
@@ -15,6 +16,7 @@ from loopdyn.results.measures import Measured, Path
 Z = (0, 0, 1)
 MM = {"length": "mm", "angle": "deg", "mass": "g", "torque": "N*mm"}
 ROUNDED = 1e-12  # relative: some ten operations on numbers of the size of one, each rounded to 1.1e-16
+INERTIA = 2.0 * 0.1**2 / 3.0 + 2.0 * 0.001**2 / 4.0  # of the arm about its joint: a rod of the radius 1 mm
 STEPS = 1e-9  # relative: runs below with the default tolerance of 1e-8, and motions that it integrates exactly
 
 
@@ -417,3 +419,40 @@ def test_turns_of_cut_joints_follow_from_rates_between_distant_outputs():
     for label in ("P1", "turned"):
         assert cut[label].values == pytest.approx(in_tree["P1"].values, abs=1e-5)
     assert in_tree["P3"].values == pytest.approx(cut["P3"].values, abs=1e-5)
+
+
+def test_one_measure_serves_all_uses_with_the_numbers_of_its_closed_form(tmp_path):
+    """Height l sin(A) of the tip of an arm, A in degrees, l in mm, that turns at 90 deg/s: y = l sin(90 deg t)."""
+    m = arm(MM, high="y(P)")
+    m.gravity = (0, 0, 0)
+    m.parameters["l"] = 100.0
+    m.points["P"] = m.points["P"].model_copy(update={"at": ("l", 0, 0)})
+    m.add_motor("motor", "A", torque="0*high")
+    m.add_motor("pull", "A", torque=0.0)
+    system = m.compile()
+    start = system.state({"A": 0.0}, {"A": 90.0})
+    times = np.linspace(0, 1, 11)
+    expected = 100.0 * np.sin(0.5 * np.pi * times)
+    event = ld.events.Crossing("high - 50", "half way")  # sin(30 deg) = 1/2: after a third of a second
+    run = ld.simulate(system, start, (0, 1), t_eval=times, events=[event], progress=False)
+    assert run.events[0].t == pytest.approx(1 / 3, abs=1e-8)
+    np.testing.assert_allclose(run["high"], expected, atol=1e-6)
+    line = run.plot.measures("high").axes[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), expected, atol=1e-6)
+    run.to_csv(tmp_path / "run.csv")
+    column = pd.read_csv(tmp_path / "run.csv").filter(regex=r"\bhigh\b")
+    np.testing.assert_allclose(column.to_numpy()[:, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(ld.drive(system, "A", (0, 90, 11))["high"], expected, atol=1e-9)
+    study = ld.study(m, {"l": [100, 150]}, {"top": "peak(high)"}, over={"A": (0, 30, 4)}, progress=False)
+    assert study["top"].values == pytest.approx([50.0, 75.0])
+    given = {"over": {"A": (0, 30, 4)}, "tolerances": {"l": "± 1"}, "samples": 4, "progress": False}
+    spread = ld.tolerance(m, {"top": "peak(high)"}, **given)
+    assert spread.nominal["top"] == pytest.approx(50.0)
+    at = system.state({"A": 30.0})
+    slope = ld.sensitivity(system, "high", "l", state=at)
+    assert (slope.value("high"), float(slope.derivatives[0, 0])) == pytest.approx((50.0, 0.5))
+    linear = ld.linearize(system, at, outputs=["high"])  # mm per degree: l cos(30 deg) pi/180
+    assert float(linear.C.sel(output="high", state="A")) == pytest.approx(100.0 * np.sqrt(0.75) * np.pi / 180)
+    m.forces["motor"] = m.forces["motor"].model_copy(update={"torque": "3*high"})
+    law = ld.linearize(m.compile(), at)  # N mm: 150 at 30 degrees, against the inertia of the arm
+    assert float(law.residual.sel(rate="A.speed")) == pytest.approx(np.degrees(0.15 / INERTIA), rel=1e-9)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
-from tests.unit.test_measures import MM, arm
+from tests.unit.test_measures import INERTIA, MM, arm
 
 import loopdyn as ld
 from loopdyn.system.builder import Builder
@@ -22,7 +22,6 @@ FORMULATIONS = (
     ld.Absolute(),
     ld.formulations.Oracle(),
 )
-INERTIA = 2.0 * 0.1**2 / 3.0 + 2.0 * 0.001**2 / 4.0  # of the arm about its joint: a rod of the radius 1 mm
 WEIGHT = 2.0 * 9.81 * 0.05  # N m of gravity along -y at the angle zero
 
 
@@ -214,13 +213,14 @@ def test_the_work_of_a_law_of_positions_is_its_integral():
         ("ax(P)", "force 'motor': the measure 'it' depends on accelerations"),
         ("A.fx", "force 'motor': the measure 'it' depends on loads"),
         ("motor.power", "force 'motor': the measure 'it' depends on loads"),
-        ("angle(O, P)", "has no turns that a law could count"),
+        ("angle(Q, P)", "full turns of 'angle\\(Q, P\\)' do not follow from joint coordinates"),
         ("2*it", "refers to"),
         ("nothing + 1", "measure 'it': .* unknown name 'nothing'"),
     ],
 )
 def test_a_measure_that_no_law_can_read_is_refused_in_words(measure, words):
     m = arm(it=measure)
+    m.add_point("Q", (0.3, 0, 0), on="ground")  # the arm passes it: the direction from it depends on the way there
     m.add_motor("motor", "A", torque="it")
     with pytest.raises(ld.errors.ModelError, match=words):
         m.compile()
@@ -236,9 +236,98 @@ def test_what_is_no_law_of_a_force_refuses_measures():
     with pytest.raises(ld.errors.ModelError, match=re.escape("'speed' is both a measure and a variable")):
         m.compile()
     m = arm(high="y(P)")
-    m.add_motor("motor", "A", torque=ld.forces.Table(of="high", points=[(0, 1), (1, 2)]))
-    with pytest.raises(ld.errors.ModelError, match="a table of 'high' is not possible here"):
+    m.add_driver("drive", "A", ld.forces.Table(of="high", points=[(0, 1), (1, 2)]))
+    with pytest.raises(ld.errors.ModelError, match="measure 'high' cannot be used in it"):
         m.compile()
+
+
+@pytest.mark.parametrize("units", [None, MM], ids=["SI", "mm"])
+@pytest.mark.parametrize("of", ["angle(O, P)", "angle(P, X, O2, about=z)"])
+def test_a_direction_in_a_law_counts_the_turns_of_the_joint(units, of):
+    # the direction from the pin to the tip is the angle of the joint; that seen from the fixed X is its opposite
+    m = arm(units, it=of)
+    m.gravity = (0, 0, 0)
+    one = m.units.factor("length")
+    m.add_point("X", (0, 0, 0), on="arm")  # on the axis of the pin, too
+    m.add_point("O2", (0.1 / one, 0, 0), on="ground")
+    torque = 0.01 * m.units.factor("angle") / m.units.factor("torque")
+    sign = 1.0 if of == "angle(O, P)" else -1.0
+    m.add_motor("motor", "A", torque=f"{-sign * torque}*it")
+    system = m.compile()
+    for q in (0.4, 3.0, 3.3, 3 * 2 * np.pi + 0.7, -9.0):
+        state = system.state([q], [0.0])
+        assert ld.accelerations(system, state) == pytest.approx([-0.01 * q / INERTIA], rel=SOLVED)
+        assert ld.analyses.measures(system, state)["it"] * m.units.factor("angle") == pytest.approx(sign * q, rel=1e-12)
+    run = ld.simulate(system, system.state([0.0], [40.0]), (0.0, 0.5), rtol=1e-10)
+    w = np.sqrt(0.01 / INERTIA)  # harmonic motion, over more than a turn
+    assert run.path.q[-1, 0] == pytest.approx(40.0 / w * np.sin(0.5 * w), rel=1e-7)
+    assert np.abs(run.path.q).max() > 2 * np.pi
+    np.testing.assert_allclose(run["it"] * m.units.factor("angle"), sign * run.path.q[:, 0], atol=1e-9)
+
+
+def test_a_direction_on_a_coupler_counts_turns_whatever_is_cut():
+    # the direction of the crank of a crank-rocker is its angle at the pin A plus that of its drawing, 3 turns later too
+    found = []
+    for cuts in (["A"], ["C"], ["D"]):
+        m = ld.library.four_bar()
+        m.forces.clear()
+        m.add_point("foot", (0, 0, 0), on="ground")
+        m.add_point("tip", m.joints["B"].at, on="coupler")  # of the crank as well, by the pin B
+        m.add_measure("turn", "angle(foot, tip)")
+        m.add_motor("motor", "D", torque="-2*turn")
+        system = m.compile(cuts=cuts)
+        state = ld.assemble(system, {"A": TURNED}, {"A": 2.0})
+        drawn, turn = (ld.analyses.measures(system, x)["turn"] for x in (system.state(), state))
+        assert turn == pytest.approx(TURNED + drawn, rel=SOLVED)
+        found.append(ld.reactions(system, state)["B.fx"])
+    assert found[1] == pytest.approx(found[2], rel=SOLVED)
+    assert found[0] == pytest.approx(found[2], rel=SOLVED)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "monotone"])
+def test_a_table_of_a_measure_is_a_law_of_it(interpolation):
+    # 2 N m per metre of height above 20 mm, none below: by hand
+    m = arm(MM, high="y(P)")
+    m.gravity = (0, 0, 0)
+    points = [(-100, 0), (20, 0), (100, 160)]  # N mm against mm
+    m.add_motor("motor", "A", torque=ld.forces.Table(of="high", points=points, interpolation=interpolation))
+    system = m.compile()
+    for height in (0.05, 0.01, -0.05):
+        q = float(np.arcsin(height / 0.1))
+        torque = 2.0 * max(height - 0.02, 0.0)
+        if interpolation == "monotone" and height > 0.02:
+            # cubic from (20, 0) with slope 0 to (100, 160) with the end slope of PCHIP for these points
+            from scipy.interpolate import PchipInterpolator
+
+            torque = float(PchipInterpolator(*zip(*points, strict=True))(1000 * height)) / 1000
+        assert ld.accelerations(system, system.state([q], [0.0])) == pytest.approx(
+            [torque / INERTIA], rel=SOLVED, abs=1e-9
+        )
+    if interpolation == "linear":  # over its corner and back: energy is that of the law, integrated by hand
+        run = ld.simulate(system, system.state([0.0], [1.0]), (0.0, 0.6), rtol=1e-9)
+        q, v = run.path.q[:, 0], run.path.v[:, 0]
+        high = 0.1 * np.sin(q)
+        angle = np.arcsin(0.2)
+        work = np.where(high > 0.02, 2 * (0.1 * (np.cos(angle) - np.cos(q)) - 0.02 * (q - angle)), 0.0)
+        np.testing.assert_allclose(0.5 * INERTIA * (v**2 - 1.0), work, atol=1e-9)
+        assert high.max() > 0.05
+
+
+def test_a_table_of_a_measure_that_is_left_is_reported_and_its_parameters_are_those_of_a_full_compilation(tmp_path):
+    m = arm(high="gain*y(P)")
+    m.parameters |= {"gain": 1.0}
+    m.gravity = (0, 0, 0)
+    m.add_motor("motor", "A", torque=ld.forces.Table(of="high", points=[(-0.01, 0.1), (0.05, 0.1)]))
+    with pytest.warns(ld.LoopdynWarning, match="its table of high goes from -0.01 to 0.05 and is left"):
+        run = ld.simulate(m.compile(), t_span=(0, 1.0), progress=False)
+    assert "leaves its table of high" in next(e.name for e in run.events)
+    other = m.compile().with_parameters(gain=2.0)
+    m.parameters["gain"] = 2.0
+    full = m.compile()
+    assert np.array_equal(other.ints, full.ints)
+    assert np.array_equal(other.floats, full.floats)
+    m.save(tmp_path / "arm.yaml")
+    assert np.array_equal(ld.load(tmp_path / "arm.yaml").compile().floats, full.floats)
 
 
 def test_coordinates_of_cut_joints_are_read_beside_the_terms_of_a_law():

@@ -254,7 +254,7 @@ def disagreement(text: str, seeds=range(2)) -> float:
         near = found.from_mujoco(system, qpos, rng.standard_normal(model.nv))
         state = ld.assemble(system, q=near.q, v=near.v, limits=False)
         expected, *_ = exact_accelerations(model, *found.to_mujoco(system, state))
-        a = found.qacc(system, state, ld.accelerations(system, state, "oracle"))
+        a = found.qacc(system, ld.accelerations(system, state, "oracle"), state)
         worst = max(worst, float(np.abs(a - expected).max() / np.abs(expected).max()))
     return worst
 

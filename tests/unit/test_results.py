@@ -22,7 +22,7 @@ def bouncing() -> ld.results.Run:
     m.add_joint("s", ld.Prismatic(axis=(0, 0, 1)), m.ground, "mass", at=(0, 0, 0), limits=(-1, 5))
     m.add_force("friction", ld.forces.JointFriction(joint="s", viscous=0.1))
     system = m.compile()
-    return ld.simulate(system, system.state(), (0, 1.5), events=[ld.Limits(restitution=0.8)], progress=False)
+    return ld.simulate(system, system.state(), (0, 1.5), events=[ld.events.Limits(restitution=0.8)], progress=False)
 
 
 def test_a_saved_run_is_the_same_when_it_is_loaded(tmp_path):

@@ -125,7 +125,7 @@ def test_a_density_of_no_material_is_noted(tmp_path):
         return m
 
     assert model(7.85e-6).compile().warnings == ()
-    with pytest.warns(ld.LoopdynWarning, match=r"density is 7.85e\+06 kg/m\^3, .* Steel has 7.85e-06 kg/mm\^3"):
+    with pytest.warns(ld.LoopdynWarning, match=r"density is 0.00785 kg/mm\^3, .* Steel has 7.85e-06 kg/mm\^3"):
         model(7.85e-3).compile()
 
 

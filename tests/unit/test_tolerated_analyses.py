@@ -161,7 +161,7 @@ def test_coordinates_cuts_and_sweeps_within_a_tolerance_are_those_of_the_plane(b
 def test_reconnecting_within_a_tolerance_chooses_rows_of_the_other_cut(both):
     system, state = both[1]
     other = system.mechanism.compile(cuts=["B"])
-    change = ld.analyses.reconnect(system, state, other)
+    change = ld.analyses.reconnect(system, other, state)
     assert {row.partition(".")[0] for row in change.state.tolerated.rows} == {"B"}
     assert abs(change.energy_loss) < TILT  # of 0.2 J, by a jump of the tilt
     assert np.abs(terms(other.for_state(change.state), change.state).phi).max() < 1e-11
@@ -201,12 +201,12 @@ def test_a_report_and_variants_take_a_tolerance(both, tmp_path):
     mpl.use("Agg")
     m = both[1][0].mechanism
     options = {"progress": False, "tolerance": 1e-5}
-    found = ld.variants(m, [{"name": "one"}], 0.05, **options)
+    found = ld.analyses.variants(m, [{"name": "one"}], (0, 0.05), **options)
     assert found.failed == ()
-    page = ld.report(m, tmp_path / "page.html", time=0.05, turn="A", variants=found, **options).read_text()
+    page = ld.report(m, tmp_path / "page.html", t_span=(0, 0.05), turn="A", variants=found, **options).read_text()
     assert page.count("left open within the tolerance") >= 2  # of mobility and of the drive
     with pytest.raises(ld.errors.AssemblyError, match="contradict each other"):
-        ld.report(m, tmp_path / "page.html", time=0.05)
+        ld.report(m, tmp_path / "page.html", t_span=(0, 0.05))
 
 
 @pytest.mark.parametrize("command", [

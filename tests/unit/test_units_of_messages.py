@@ -43,8 +43,8 @@ def test_output_times_that_do_not_ascend_are_refused_in_the_same_words(four_bar,
     for span in (None, (0.0, 1.0)):
         with pytest.raises(ld.LoopdynError, match=words):
             ld.drive(four_bar, "A", "90*t", t_span=span, t_eval=t_eval)
-    with pytest.raises(ld.LoopdynError, match=words):
-        ld.inverse_dynamics(four_bar, {"A": "90*t"}, t_eval)
+        with pytest.raises(ld.LoopdynError, match=words):
+            ld.inverse_dynamics(four_bar, {"A": "90*t"}, t_eval, t_span=span)
     with pytest.raises(ld.LoopdynError, match=words):
         ld.simulate(four_bar, t_span=(0.0, 1.0), t_eval=t_eval, progress=False)
 
@@ -55,6 +55,10 @@ def test_spans_without_time_are_refused_in_the_same_words(four_bar, t_span):
     with pytest.raises(ld.LoopdynError, match=words):
         ld.drive(four_bar, "A", "90*t", t_span=t_span)
     with pytest.raises(ld.LoopdynError, match=words):
+        ld.inverse_dynamics(four_bar, {"A": "90*t"}, t_span=t_span)
+    with pytest.raises(ld.LoopdynError, match=words):
+        ld.analyses.variants(four_bar.mechanism, [{"name": "one"}], t_span)
+    with pytest.raises(ld.LoopdynError, match=words):
         ld.simulate(four_bar, t_span=t_span, progress=False)
 
 
@@ -62,6 +66,8 @@ def test_output_times_outside_of_the_span_are_refused_in_the_same_words(four_bar
     words = "t_eval goes from 0 to 2 s, outside of t_span"
     with pytest.raises(ld.LoopdynError, match=words):
         ld.drive(four_bar, "A", "90*t", t_span=(0, 1), t_eval=[0, 2])
+    with pytest.raises(ld.LoopdynError, match=words):
+        ld.inverse_dynamics(four_bar, {"A": "90*t"}, [0, 2], t_span=(0, 1))
     with pytest.raises(ld.LoopdynError, match=words):
         ld.simulate(four_bar, t_span=(0, 1), t_eval=[0, 2], progress=False)
 
@@ -91,7 +97,7 @@ def test_start_beyond_a_limit_is_reported_in_declared_units():
     system = m.compile()
     state = system.state({"A": 25})
     with pytest.raises(ld.LoopdynError, match=r"\[-10, 20\] deg, by 5 deg"):
-        ld.simulate(system, state, (0, 0.1), events=[ld.Limits()], progress=False)
+        ld.simulate(system, state, (0, 0.1), events=[ld.events.Limits()], progress=False)
 
 
 def test_rows_beyond_their_tolerance_are_reported_in_declared_units():

@@ -18,7 +18,7 @@ def rod():
 
 def forces(table):
     """Force of the pin by variant, N, to five digits."""
-    column = ld.variants(rod(), table, END, progress=False).table()["A radial force, N"]
+    column = ld.analyses.variants(rod(), table, (0, END), progress=False).table()["A radial force, N"]
     return {name: round(float(x), 4) for name, x in column.items()}
 
 
@@ -66,7 +66,7 @@ def test_a_table_that_is_not_clear_is_refused(tmp_path, text, message):
 def test_a_value_that_is_not_finite_fails_alone(tmp_path, value):
     file = tmp_path / "variants.csv"
     file.write_text(f"name,length\nwrong,{value}\nright,2\n")
-    found = ld.variants(rod(), file, END, progress=False)
+    found = ld.analyses.variants(rod(), file, (0, END), progress=False)
     assert [v.name for v in found.failed] == ["wrong"]
     assert "finite" in found["wrong"].why
     with pytest.raises(ld.errors.ModelError, match="finite"):
@@ -74,6 +74,8 @@ def test_a_value_that_is_not_finite_fails_alone(tmp_path, value):
 
 
 def test_parameters_are_the_first_columns_also_if_the_first_variant_has_none():
-    table = ld.variants(rod(), [{"name": "as drawn"}, {"name": "long", "length": 2}], END, progress=False).table()
+    table = ld.analyses.variants(
+        rod(), [{"name": "as drawn"}, {"name": "long", "length": 2}], (0, END), progress=False
+    ).table()
     assert list(table.columns)[:2] == ["length", "status"]
     assert list(table.columns)[-1] == "why"

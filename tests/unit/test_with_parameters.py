@@ -319,3 +319,36 @@ def test_warnings_are_those_of_the_new_numbers():
     system = ld.library.four_bar().compile()
     with pytest.warns(ld.LoopdynWarning, match="gravity is 9810"):
         system.with_parameters(g=9810.0)
+
+
+def test_what_is_done_to_a_mechanism_after_compile_does_not_reach_its_system():
+    m = ld.library.four_bar()
+    m.parameters["gain"] = 1.0
+    m.add_point("P", (0, 0.5, 0), on="coupler")
+    m.add_measure("high", "gain*y(P)")
+    system = m.compile()
+    state = ld.assemble(system, {"A": 0.2}, {"A": 3.0})
+    fresh = copy.deepcopy(m)  # what the system must go on to answer for
+    m.parameters["gain"] = 5.0
+    m.add_motor("late", "A", torque=100.0)
+    m.add_driver("turn", "A", "t")
+    m.add_measure("later", "x(P)")
+    m.user_forces["push"] = ld.forces.UserForce(function=lambda t, q, v, out: out.__setitem__(0, 9.0))
+    m.points["P"] = m.points["P"].model_copy(update={"at": (9, 9, 9)})
+    m.start.q["A"] = 1.0
+    expected = fresh.compile()
+    assert system.mechanism == fresh
+    assert np.array_equal(ld.accelerations(system, state), ld.accelerations(expected, state))
+    assert ld.analyses.measures(system, state) == ld.analyses.measures(expected, state)
+    for ask in (
+        lambda s: ld.simulate(s, state, (0, 0.01), progress=False).data["measures"].values,
+        lambda s: ld.simulate(s, state, (0, 0.01), progress=False).path.q,
+        lambda s: ld.inverse_dynamics(s, {"A": "0.2 + t"}, [0.0, 0.1], motors=["A"]).load,
+        lambda s: ld.drive(s, "A", (0.0, 0.2, 3))["high"].values,
+        lambda s: ld.linearize(s, state, outputs=["high"]).matrices.C,
+        lambda s: s.with_parameters(gain=2.0).floats,
+        lambda s: ld.assemble(s).q,
+        lambda s: ld.sensitivity(s, "high", "gain").derivatives,
+    ):
+        assert np.array_equal(ask(system), ask(expected))
+    assert "late.load" not in system.labels

@@ -6,5 +6,6 @@ from ..analysis.equations import equations as equations
 from ..analysis.equilibrium import zero_force as zero_force
 from ..analysis.measures import measures as measures
 from ..analysis.reconnect import reconnect as reconnect
+from ..studies.variants import variants as variants
 
 __all__: list[str]

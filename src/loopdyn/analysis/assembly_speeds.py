@@ -111,7 +111,8 @@ def _why_still(system: System, pose: State) -> str:
     for loop in system.topology.loops:
         odd = _odd_axis(system, pose, loop.joints)
         if odd is not None:
-            return f"{text} In the loop {loop} the axis of '{odd[0]}' is {odd[1]:.3g} rad off parallel to the others."
+            tilt = f"{odd[1] / system.units.factor('angle'):.3g} {system.units.angle}"
+            return f"{text} In the loop {loop} the axis of '{odd[0]}' is {tilt} off parallel to the others."
     found = contradiction(system, pose, LARGEST)
     if found is not None:
         text += f" Only small contradictions of {', '.join(found.residual)} prevent it: see ld.mobility(system, state)."

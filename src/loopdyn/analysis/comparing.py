@@ -15,6 +15,7 @@ from loopdyn.formulations.base import Formulation
 from loopdyn.formulations.registry import CLASSES, formulation_class, prepare
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.loops.reactions import reactions
+from loopdyn.results.units import dimensions, factors, symbols
 from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
@@ -25,7 +26,7 @@ LONG = 0.02  # seconds of repeated evaluations that are timed
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one formulation: accelerations, wrenches of all joints, seconds of one evaluation."""
+    """Result of one formulation in declared units: accelerations, wrenches of all joints; seconds of an evaluation."""
 
     a: Array
     wrench: Array
@@ -41,6 +42,8 @@ class Comparison:
     name : str
     note : str
         How the state was found.
+    units : str
+        Declared units of accelerations, and of forces and moments.
     speeds : tuple of str
     joints : tuple of str
     unique : (n, 6) array of bool
@@ -57,6 +60,7 @@ class Comparison:
 
     name: str
     note: str
+    units: tuple[str, str]
     speeds: tuple[str, ...]
     joints: tuple[str, ...]
     unique: NDArray[np.bool_]
@@ -71,6 +75,7 @@ class Comparison:
         return {
             "name": self.name,
             "note": self.note,
+            "units": dict(zip(("accelerations", "reactions"), self.units, strict=True)),
             "formulations": {
                 name: {
                     "accelerations": dict(zip(self.speeds, r.a.tolist(), strict=True)),
@@ -95,11 +100,12 @@ class Comparison:
     def __str__(self) -> str:
         names = list(self.results)
         wide = max(12, *(len(n) + 2 for n in names)) if names else 12
-        lines = [f"{self.name}: {self.note}", "", "accelerations of the joint coordinates, rad/s^2 and m/s^2"]
+        lines = [f"{self.name}: {self.note}", "", f"accelerations of the joint coordinates, {self.units[0]}"]
         lines += [f"{'':<18}" + "".join(f"{n:>{wide}}" for n in names)]
         rows = list(zip(self.speeds, np.array([r.a for r in self.results.values()]).T.tolist(), strict=True))
         lines += _table(rows, wide)
-        lines += ["", "reactions on each joint's child, N and N m, in axes of the joint's frame (z is its axis);"]
+        heads = f"reactions on each joint's child, {self.units[1]}, in axes of the joint's frame (z is its axis);"
+        lines += ["", heads]
         lines += ["?: statically indeterminate"]
         wrenches = np.array([r.wrench for r in self.results.values()])
         largest = np.abs(wrenches).max(initial=0.0)
@@ -180,6 +186,8 @@ def compare(system: System, state: State | None = None) -> Comparison:
     approximate = []
     unique = np.ones((0, 6), bool)
     joints: tuple[str, ...] = ()
+    moved, symbol = dimensions(system, "speed"), system.units.symbol
+    one = factors(system, moved)
     for name, method in every_formulation().items():
         reason = method.supports(system)
         if reason is not None:
@@ -193,19 +201,20 @@ def compare(system: System, state: State | None = None) -> Comparison:
             continue
         loads = reactions(system, at, solution.a)
         unique, joints = loads.unique, loads.joints
-        results[name] = Result(solution.a.copy(), loads.wrench, _seconds(solver, at))
+        results[name] = Result(solution.a / one, loads.declared, _seconds(solver, at))
         if method.approximate:
             approximate.append(name)
     exact = [r for name, r in results.items() if name not in approximate]
     return Comparison(
         name=system.name,
         note=at.note or "state as given",
+        units=(" and ".join(dict.fromkeys(symbols(system, moved, 2))), f"{symbol('force')} and {symbol('torque')}"),
         speeds=system.speeds,
         joints=joints,
         unique=unique,
         results=results,
         unsupported=unsupported,
-        acceleration_difference=_difference([r.a / system.speed_units for r in exact]),
+        acceleration_difference=_difference([r.a * one / system.speed_units for r in exact]),
         reaction_difference=_difference([r.wrench for r in exact]),
         approximate=tuple(approximate),
     )

@@ -268,12 +268,12 @@ class FrameChange:
     joint: str
     body: str
     axis: str  # axis of the body's frame: rx, ry, rz rotations, x, y, z displacements
-    amount: float  # rad or m
+    amount: float  # in the unit
+    unit: str  # declared
 
     def __str__(self) -> str:
-        unit = "rad" if self.axis.startswith("r") else "m"
-        about = f"about {self.axis[1]}" if unit == "rad" else f"along {self.axis}"
-        return f"'{self.joint}' on '{self.body}' {about} by {self.amount:.3g} {unit}"
+        about = f"about {self.axis[1]}" if self.axis.startswith("r") else f"along {self.axis}"
+        return f"'{self.joint}' on '{self.body}' {about} by {self.amount:.3g} {self.unit}"
 
 
 def changes_that_close(
@@ -324,9 +324,13 @@ def _least_norm(A: Array, b: Array) -> tuple[Array, float]:
 def _changes(system: System, names: Sequence[tuple[str, str, str]], x: Array) -> tuple[FrameChange, ...]:
     least = 1e-3 * np.abs(x).max(initial=0.0)
     chosen = [k for k in np.argsort(-np.abs(x), kind="stable").tolist() if abs(x[k]) > least]
-    unit = [1.0 if axis.startswith("r") else system.size for _, _, axis in names]
-    found = ((*names[k], float(x[k] * unit[k])) for k in chosen)
-    return tuple(FrameChange(joint, body, axis, amount) for joint, body, axis, amount in found)
+    units, changes = system.units, []
+    for k in chosen:
+        joint, body, axis = names[k]
+        dimension, one = ("angle", 1.0) if axis.startswith("r") else ("length", system.size)
+        amount = float(x[k]) * one / units.factor(dimension)
+        changes.append(FrameChange(joint, body, axis, amount, units.symbol(dimension)))
+    return tuple(changes)
 
 
 def _equations(system: System, found: Contradiction) -> tuple[Array, Array, list[tuple[str, str, str]]]:

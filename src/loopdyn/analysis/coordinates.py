@@ -269,7 +269,7 @@ def _possible_cuts(system: System) -> list[tuple[str, ...]]:
 def _judge(system: System, state: State, joints: tuple[str, ...]) -> Cut:
     """Evaluate a cut at a state."""
     other = build(system.mechanism, cuts=list(joints))
-    there = reconnect(system, state, other).state
+    there = reconnect(system, other, state).state
     other = other.for_state(there)
     (chosen, value), *_ = _all_sets(*_criteria(other, there))[0]
     idle = bodies_without_inertia(other, there)

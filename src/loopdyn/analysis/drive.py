@@ -493,8 +493,9 @@ class _Driving:
             "v": ((along, "speed"), stacked("v", nl) / one_out * by, {"units": "speed_units"}),
             "a": ((along, "speed"), stacked("a", nl) / one_out * by**2, {"units": "acceleration_units"}),
             "ratio": ((along, "speed", "input"), ratio, {"units": "ratio_units"}),
-            "ratio2": ((along, "speed", "input", "input2"), ratio2, {"units": "ratio_units", "per": "input_units"}),
-            "quality": (along, stacked("quality"), {"means": "smallest singular value of all rows and inputs"}),
+            "ratio2": ((along, "speed", "input", "input2"), ratio2, {"units": "ratio_units per input_units"}),
+            "quality": (along, stacked("quality"),
+                        {"units": "1", "means": "smallest singular value of all rows and inputs"}),
             "regular": (along, np.array([p.regular for p in points], bool),
                         {"means": "false: a dead point, or interpolated at a change point, along the branch followed"}),
         }  # fmt: skip

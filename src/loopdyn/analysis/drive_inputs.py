@@ -103,29 +103,28 @@ def _note_many_turns(ranges: Mapping[str, Array]) -> None:
             warn(text)
 
 
+def span_of_profiles(system: System, motions: Mapping[str, Any]) -> tuple[float, float]:
+    """First and last time of motions in time, s: the whole of the longest profile, of an endless one a cycle."""
+    r = system.mechanism.resolver()
+    profiles = [law for law in motions.values() if isinstance(law, Profile)]
+    curves = [curve for curve in (law.resolve(r, "motion", ()) for law in profiles) if curve is not None]
+    ends = [c.duration if np.isfinite(c.duration) else c.cycle_time for c in curves]
+    if not any(np.isfinite(ends)):
+        raise LoopdynError("a motion in time needs times. Give t_span=(start, stop) in s.")
+    return 0.0, max(x for x in ends if np.isfinite(x))
+
+
 def _motion_course(system: System, given: Mapping[str, Any], times: Any) -> InputCourse:
     r = system.mechanism.resolver()
-    programs, ends = [], []
+    programs = []
     for label, law in given.items():
         element = f"motion of '{label}'"
         motion = Driver(joint=label, motion=law).motion  # raises if the form is wrong
         dimension = system.labels.scalars[label].dimension
         programs.append(law_program(motion, {"t": "number"}, dimension, r, element, (), motion=True))
-        if isinstance(motion, Profile):
-            curve = motion.resolve(r, element, ())
-            ends.append(
-                np.inf if curve is None else curve.duration if np.isfinite(curve.duration) else curve.cycle_time
-            )
-        else:
-            ends.append(np.inf)
     if r.problems:
         raise ModelError(dict.fromkeys(r.problems))
-    if times is None:
-        finite = [x for x in ends if np.isfinite(x)]
-        if not finite:
-            raise LoopdynError("a motion in time needs times. Give t_span=(start, stop) in s.")
-        times = (0.0, max(finite))
-    t = _range("times", times)
+    t = _range("times", span_of_profiles(system, given) if times is None else times)
     for element, of, lookup in r.tables:
         if lookup.left_by(float(t.min())) or lookup.left_by(float(t.max())):
             leave_table(TableUse(element, of, lookup), f": times go from {t.min():g} to {t.max():g} s")

@@ -24,12 +24,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.analysis.assembly_speeds import speed_rows
+from loopdyn.analysis.drive_inputs import POINTS, span_of_profiles
 from loopdyn.analysis.prescribed_motion import check_same, followed, given_samples, pieces_of, without
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.forces import Motor
 from loopdyn.loops.one_sided import warn_if_closed
 from loopdyn.loops.rank import of_matrix, scaled
 from loopdyn.loops.reactions import freedom_rate
+from loopdyn.quantities.times import check_span, given_times
 from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.inverse_dynamics import InverseDynamics, what_is_missing
 from loopdyn.results.path import Sampled, Samples
@@ -57,6 +59,7 @@ def inverse_dynamics(
     motion: Run | Samples | Sequence[State] | Mapping[str, Any],
     t_eval: ArrayLike | None = None,
     *,
+    t_span: tuple[float, float] | None = None,
     accelerations: ArrayLike | None = None,
     motors: Sequence[str] | None = None,
     rule: Rule | None = None,
@@ -73,11 +76,13 @@ def inverse_dynamics(
     system : System
     motion : Run, samples, list of State, or mapping
         A run of this system; anything with arrays ``t, q, v, a``; states, with `accelerations`; or joint coordinates
-        by label, each as a formula of ``t``, a number or a table in the units of the model, at the times `t_eval`. The
-        mapping must determine the motion: the mechanism is closed along its branch, and speeds and accelerations
-        follow from the constraints.
+        by label, each as a formula of ``t``, a number, a profile or a table in the units of the model. The mapping
+        must determine the motion: the mechanism is closed along its branch, and speeds and accelerations follow from
+        the constraints.
     t_eval : array, optional
-        Times in s, ascending, for a motion by formulas.
+        Times in s of a motion by formulas, ascending; by default 361 over `t_span`.
+    t_span : (float, float), optional
+        First and last time in s of a motion by formulas; by default the whole of a profile.
     accelerations : (n, nv) array, optional
         For a motion by states.
     motors : list of labels, optional
@@ -117,10 +122,13 @@ def inverse_dynamics(
     >>> found.verdict, [round(x, 3) + 0.0 for x in found.load[:, 0].tolist()]
     ('fully actuated', [10.0, 7.071, 0.0, -7.071, -10.0])
     """
-    _check_options(motion, t_eval, accelerations, motors, impossible, tolerance)
+    if not isinstance(motion, Mapping) and not (t_span is None and t_eval is None):
+        raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
+    _check_options(motion, accelerations, motors, impossible, tolerance)
     known = _motor_labels(system)
     chosen = _chosen_motors(system, motion, motors, known)
-    samples, pieces, unbounded = _sampled(system, motion, t_eval, accelerations, near)
+    times = _times(system, motion, t_span, t_eval) if isinstance(motion, Mapping) else None
+    samples, pieces, unbounded = _sampled(system, motion, times, accelerations, near)
     along = (State(float(t), q, v) for t, q, v in zip(samples.t, samples.q, samples.v, strict=True))
     warn_if_closed(system, along, "the loads of the motors are those without its force. Choose a motion off it.")
     name, metric = _rule(system, chosen, [known[c] for c in chosen], rule, weights, preload)
@@ -166,17 +174,28 @@ def _chosen_motors(
     return chosen
 
 
+def _times(
+    system: System, motion: Mapping[str, Any], t_span: tuple[float, float] | None, t_eval: ArrayLike | None
+) -> Array:
+    """Times of a motion by formulas: those given, or as many as :func:`loopdyn.drive` has over the span."""
+    if t_span is not None:
+        check_span(t_span)
+    if t_eval is not None:
+        return given_times(t_eval, *(t_span or (-np.inf, np.inf)))
+    return np.linspace(*(t_span or span_of_profiles(system, motion)), POINTS)
+
+
 def _sampled(
     system: System,
     motion: Run | Samples | Sequence[State] | Mapping[str, Any],
-    times: ArrayLike | None,
+    times: Array | None,
     accelerations: ArrayLike | None,
     start: State | None,
 ) -> tuple[Samples, Sequence[tuple[System, int, int]], NDArray[np.bool_]]:
     """Samples of the motion, parts with one set of constraints, and flags of unbounded accelerations."""
     samples: Samples
     if isinstance(motion, Mapping):
-        samples, pieces = followed(system, motion, np.asarray(times, float), start)
+        samples, pieces = followed(system, motion, np.zeros(0) if times is None else times, start)
         unbounded = np.zeros(len(samples.t), bool)
     elif isinstance(motion, Run):
         check_same(system, motion.system)
@@ -224,17 +243,11 @@ def _joined(
     )
 
 
-def _check_options(
-    motion: object, times: object, accelerations: object, motors: object, impossible: str, tolerance: float
-) -> None:
+def _check_options(motion: object, accelerations: object, motors: object, impossible: str, tolerance: float) -> None:
     if isinstance(motion, str):
         raise LoopdynError(f"the motion '{motion}' names no coordinate. Give a mapping: {{'A': '{motion}'}}.")
     if isinstance(motors, str):
         raise LoopdynError(f"motors is a list of labels, not a text. Write motors=['{motors}'].")
-    if isinstance(motion, Mapping) and times is None:
-        raise LoopdynError("a motion by formulas needs times. Give them: t_eval=np.linspace(0, 1, 201).")
-    if not isinstance(motion, Mapping) and times is not None:
-        raise LoopdynError("times belong to a motion by formulas; this one has its own. Leave them out.")
     states = isinstance(motion, Sequence)
     if states and accelerations is None:
         raise LoopdynError("states alone do not determine accelerations. Give accelerations (n, nv) with them.")
@@ -391,7 +404,8 @@ def _rule(
         if wrong:
             raise ModelError(Problem(what, f"'{n}' is not among the motors", nearest(n, motors)) for n in wrong)
     plain = np.array([1.0 / system.size**2 if u == "torque" else 1.0 for u in units])
-    text = f"least sum of force^2 + (torque/{system.size:.3g} m)^2"
+    arm = f"{system.size / system.units.factor('length'):.3g} {system.units.symbol('length')}"
+    text = f"least sum of force^2 + (torque/{arm})^2"
     if weights is not None:
         missing = [label for label in motors if label not in weights]
         if missing:

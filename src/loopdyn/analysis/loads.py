@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from loopdyn.analysis.assembly import assemble
@@ -68,8 +69,8 @@ def reactions(
         Under redundancy the sum of force^2 + (moment/length)^2 is minimised; in the declared unit, by default the size
         of the mechanism.
     compliance : mapping, optional
-        Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each, SI: the elastic energy is minimised.
-        Other joints keep the weights above.
+        Compliances of joints, one number or six (mx, my, mz, fx, fy, fz) each, angle per torque and length per force
+        in declared units: the elastic energy is minimised. Other joints keep the weights above.
     loads : mapping, optional
         Loads on joint speeds in addition to those of the model by label, in declared units, as from
         :func:`loopdyn.inverse_dynamics`; `a` must be given with them.
@@ -100,8 +101,17 @@ def reactions(
         a = found.a if isinstance(found, Solution) else found
     else:
         check_tables(system, [state])
-    length = None if length is None else length * system.units.factor("length")
+    one = system.units.factor
+    length = None if length is None else length * one("length")
+    if compliance is not None:
+        soft = np.repeat([one("angle") / one("torque"), one("length") / one("force")], 3)
+        wrong = [joint for joint, c in compliance.items() if np.shape(c) not in ((), (6,))]
+        if wrong:
+            raise LoopdynError(
+                f"the compliance of '{wrong[0]}' is neither one number nor six. Give mx, my, mz, fx, fy, fz."
+            )
+        compliance = {joint: soft * np.asarray(c, float) for joint, c in compliance.items()}
     if loads is not None:
         of = {k: FORCE_OF[x.dimension] for k, x in system.labels.speeds.items()}
-        loads = {k: x * system.units.factor(of[k]) if k in of else x for k, x in loads.items()}
+        loads = {k: x * one(of[k]) if k in of else x for k, x in loads.items()}
     return _from_accelerations(system, state, a, length=length, compliance=compliance, loads=loads)

@@ -80,7 +80,7 @@ class MovingPart:
         if self.own is None:
             return speed_rows(system, state, self.components)
         motion = body_motion(system, State(state.t, state.q, np.zeros(system.nv)))
-        J = open_tree_body_jacobian(system, state, system.bodies[self.body])
+        J = open_tree_body_jacobian(system, system.bodies[self.body], state)
         J[3:] -= np.cross(motion.rotation[self.body] @ self.own, J[:3].T).T  # v + w x arm
         return J[-len(self.components) :]
 

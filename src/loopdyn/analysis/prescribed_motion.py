@@ -19,7 +19,6 @@ from loopdyn.formulations.registry import prepare
 from loopdyn.loops.continuation import StepLength
 from loopdyn.loops.projection import project
 from loopdyn.loops.rank import dead_drivers, decide, scaled
-from loopdyn.quantities.times import given_times
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.inverse_dynamics import element_name
 from loopdyn.results.path import Sampled, Samples
@@ -118,7 +117,6 @@ def followed(
     Also returned are the pieces in which the same redundant rows are left open.
     """
     system = system if start is None else system.for_state(start)
-    times = given_times(times)
     known = system.labels.coordinates
     wrong = [label for label in motion if label not in known]
     if wrong:

@@ -189,7 +189,7 @@ class Reaching(Loops):
             if rows.gradient is not None:
                 found.append(rows.gradient[None])
                 continue
-            J = open_tree_body_jacobian(self.system, pose, self.system.bodies[rows.body])
+            J = open_tree_body_jacobian(self.system, self.system.bodies[rows.body], pose)
             torque, force = rows.wrench[:, :3], rows.wrench[:, 3:]
             found.append((torque + np.cross(rows.at - motion.position[rows.body], force)) @ J[:3] + force @ J[3:])
         return np.vstack(found)

@@ -31,6 +31,7 @@ from loopdyn.tree.functions import (
     open_tree_mass_matrix,
     terms,
 )
+from loopdyn.tree.start import given
 
 Array = NDArray[np.float64]
 
@@ -57,15 +58,15 @@ class Change:
     energy_loss: float
 
 
-def reconnect(system: System, state: State, other: System) -> Change:
+def reconnect(system: System, other: System, state: State | None = None) -> Change:
     """Transfer a state to a system of the same bodies with other joints or constraints.
 
     Parameters
     ----------
     system, other : System
         Mechanism before and after; same bodies, other joints, constraints or drivers.
-    state : State
-        State of `system`.
+    state : State, optional
+        State of `system`; by default its start, assembled.
 
     Returns
     -------
@@ -85,10 +86,11 @@ def reconnect(system: System, state: State, other: System) -> Change:
     >>> state = ld.assemble(closed.compile(), v={"A": 2.0})
     >>> opened = ld.library.four_bar()
     >>> del opened.joints["C"]
-    >>> change = reconnect(closed.compile(), state, opened.compile())
+    >>> change = reconnect(closed.compile(), opened.compile(), state)
     >>> abs(change.energy_loss) < 1e-12
     True
     """
+    state = given(system, state)
     system = system.for_state(state)
     if set(system.bodies) != set(other.bodies):
         odd = sorted(set(system.bodies) ^ set(other.bodies))
@@ -156,7 +158,7 @@ def _momentum(system: System, state: State, other: System, pose: State) -> Array
             name = free.bodies[j.body]
             R = motion.rotation[row[name]]
             spin, push = R @ per_body[j.v0 : j.v0 + 3], R @ per_body[j.v0 + 3 : j.v0 + 6]
-            J = open_tree_body_jacobian(other, pose, name)
+            J = open_tree_body_jacobian(other, name, pose)
             p += J[:3].T @ spin + J[3:].T @ push
     p += other.model.armature * _speeds_of_rotors(system, state.v, other)
     return p

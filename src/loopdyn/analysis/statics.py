@@ -116,7 +116,7 @@ class Statics:
 
     def force(self, q: Array) -> Array:
         """Forces on the speeds at rest, in natural units."""
-        return -self.units * open_tree_inverse_dynamics(self.system, self.state(q), self.still)
+        return -self.units * open_tree_inverse_dynamics(self.system, self.still, self.state(q))
 
     def push(self, q: Array) -> tuple[Array, Array]:
         """Reduced force g = N^T f, and N."""
@@ -177,8 +177,8 @@ class Statics:
         """Table whose slope jumps at this pose, if any: a linearization there holds to one side only."""
         near = DIFFERENCE * float(np.max(self.units, initial=1.0))
         for table in self.system.tables:
-            moves = table.of in ("position", "length") and len(table.lookup.kinks)
-            if moves and np.any(np.abs(table.lookup.kinks - self.read(table, q)) <= near):
+            moves = table.of in ("position", "length") or table.lookup.entry is not None
+            if moves and len(table.lookup.kinks) and np.any(np.abs(table.lookup.kinks - self.read(table, q)) <= near):
                 return table
         return None
 

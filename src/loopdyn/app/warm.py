@@ -78,10 +78,10 @@ class Uses:
 
         system, state = self.system, self.state
         ld.tree.open_tree_forward_dynamics(system, state)
-        ld.tree.open_tree_inverse_dynamics(system, state, np.zeros(system.nv))
+        ld.tree.open_tree_inverse_dynamics(system, np.zeros(system.nv), state)
         ld.tree.terms(system, state)
         sparse_rows(system, state)  # of large systems, and for idle bodies
-        ld.tree.open_tree_body_jacobian(system, state, system.bodies[-1])
+        ld.tree.open_tree_body_jacobian(system, system.bodies[-1], state)
         ld.tree.energy(system, state)
         ld.tree.body_motion(system, state)
         ld.tree.increment(system, state.q, state.v)

@@ -143,7 +143,7 @@ class Table(Spec):
     Parameters
     ----------
     of : str
-        Name of the variable: ``"t"``, ``"position"``, ``"speed"``, ``"length"``.
+        Name of the variable: ``"t"``, ``"position"``, ``"speed"``, ``"length"``; in laws of forces also of a measure.
     points : list of pairs (x, y)
         In the units of the model, x ascending.
     interpolation : {"monotone", "linear", "cubic"}, optional
@@ -172,8 +172,20 @@ class Table(Spec):
     interpolation: Interpolation | None = None
     outside: Outside | None = None
 
-    def program(self, r: Resolver, element: str, path: Path, variable: int, scales: Scales, motion: bool) -> Program:
-        """Program of the table as a function of variable number `variable`; `scales` are those of input and output."""
+    def program(
+        self,
+        r: Resolver,
+        element: str,
+        path: Path,
+        variable: int,
+        scales: Scales,
+        motion: bool,
+        measure: FormulaPart | None = None,
+    ) -> Program:
+        """Program of the table as a function of variable number `variable`, or of a measure.
+
+        `scales` are those of input and output.
+        """
         if motion and self.interpolation == "linear":
             hint = "Use 'cubic' or 'monotone', or a profile: motion: {profile: trapezoid, ...}."
             r.problem(element, "along straight lines the speed of a motion would jump", hint, (*path, "interpolation"))
@@ -192,6 +204,7 @@ class Table(Spec):
             outside=self.outside or ("extend" if motion else "hold"),
             input_scale=scales[0],
             output_scale=scales[1],
+            entry=() if measure is None else measure.instructions,
         )
         assert program.table is not None
         r.tables.append((element, self.of, program.table))
@@ -247,6 +260,13 @@ def law_program(
                 return constant_program(0.0)
             curve = law.resolve(r, element, path, names.index("t"), output)
             return constant_program(0.0) if curve is None else curve.program
+        if isinstance(law, Table) and law.of in r.measures and law.of not in variables:
+            of = _parts_of_measures([law.of], names, r, element, path, terms)
+            if of is None:
+                return constant_program(0.0)
+            if of[law.of].fault:
+                raise ExpressionError(of[law.of].fault)
+            return law.program(r, element, path, -1, (1.0, output), motion, of[law.of])
         if isinstance(law, Table):
             if law.of not in variables:
                 known = ", ".join(names)

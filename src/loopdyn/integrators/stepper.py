@@ -433,7 +433,8 @@ class Stepper:
             )
         if status == TURNED:
             return LoopdynError(
-                f"a step turns a cut joint ({', '.join(self.system.counted)}) by more than {loop.FARTHEST:g} rad, "
+                f"a step turns a cut joint ({', '.join(self.system.counted)}) by more than "
+                f"{loop.FARTHEST / self.system.units.factor('angle'):.3g} {self.system.units.angle}, "
                 "so that its full turns, which something depends on, cannot be counted. Use shorter steps."
             )
         if self.compiled is not None and not self.in_python:

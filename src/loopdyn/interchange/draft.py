@@ -20,6 +20,7 @@ from loopdyn.interchange.report import Report
 from loopdyn.io.reading import element_name
 from loopdyn.model.inertia import impossible
 from loopdyn.model.mechanism import GROUND, Mechanism
+from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import findings
 from loopdyn.spatial.rotations import about_axis, from_matrix, to_matrix
 
@@ -126,7 +127,7 @@ class Draft:
 
     def _possible(self, name: str, mass: float, inertia: Array) -> Array:
         """Nearest possible inertia, if it is to be corrected; otherwise a note that it is impossible."""
-        problem = impossible(mass, inertia)
+        problem = impossible(mass, inertia, Units())
         if problem is None or mass < 0.0:
             return inertia
         if not self.mend:

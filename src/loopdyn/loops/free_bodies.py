@@ -82,7 +82,7 @@ def free_terms(system: System, state: State) -> tuple[System, State, Terms]:
     free = free_system(system)
     there = free_state(system, body_motion(system, state))
     there = State(state.t, there.q, there.v)
-    return free, there, terms(free, there, readings(system, state, free), carried_rows(system, state, free, there))
+    return free, there, terms(free, there, readings(system, free, state), carried_rows(system, state, free, there))
 
 
 def carried_rows(system: System, state: State, free: System, there: State) -> UserRows | None:

@@ -16,7 +16,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -30,7 +30,7 @@ from loopdyn.loops.reactions_along import States, checked_length, reactions_alon
 from loopdyn.loops.reactions_balance import LOST, Balance, balance_of, least_part
 from loopdyn.quantities.units import Units
 from loopdyn.quantities.wording import unknown
-from loopdyn.system.labels import COMPONENT_DIMENSIONS, FORCE_OF
+from loopdyn.system.labels import COMPONENT_DIMENSIONS, FORCE_OF, LOAD
 from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import Motion, body_motion, open_tree_body_jacobian
 from loopdyn.tree.joint_readings import ends, joint_rate
@@ -62,8 +62,8 @@ class Reactions:
         Loads of constraints and drivers, in declared units, by the label of the row: the name of the element if it has
         one row, otherwise "name.row".
     units : Units
-        Declared units of labelled numbers: ``found["A"]``, :meth:`dataset`, the printed table. Impulses are these times
-        s.
+        Declared units of labelled numbers: ``found["C.fx"]``, ``found["C"]``, :meth:`dataset`, the printed table.
+        Impulses are these times s.
     """
 
     joints: tuple[str, ...]
@@ -80,11 +80,16 @@ class Reactions:
         result: Array = self.wrench / np.array([self.units.factor(d) for d in COMPONENT_DIMENSIONS])
         return result
 
-    def __getitem__(self, joint: str) -> dict[str, float]:
-        """Components of one joint by name, in declared units."""
-        if joint not in self.joints:
-            raise unknown("reactions", "joint", [joint], self.joints)
-        return dict(zip(COMPONENTS, self.declared[self.joints.index(joint)].tolist(), strict=True))
+    def __getitem__(self, label: str) -> Any:
+        """Load of a label (``"C.fx"``, ``"gear.load"``), or all components of a joint by name, in declared units."""
+        joint, _, part = label.partition(".")
+        if joint in self.joints and part in ("", *COMPONENTS):
+            named = dict(zip(COMPONENTS, self.declared[self.joints.index(joint)].tolist(), strict=True))
+            return named[part] if part else named
+        if label.endswith(LOAD) and label.removesuffix(LOAD) in self.multipliers:
+            return self.multipliers[label.removesuffix(LOAD)]
+        parts = [f"{joint}.{component}" for joint in self.joints for component in COMPONENTS]
+        raise unknown("reactions", "label", [label], [*self.joints, *parts, *(row + LOAD for row in self.multipliers)])
 
     def dataset(self) -> xarray.Dataset:
         """Labelled data."""
@@ -136,7 +141,7 @@ def freedom_rate(system: System, state: State, motion: Motion, j: JointData, k: 
     row = np.zeros(system.nv)
     for body, sign, moment, force in ends(motion, j, k):
         if body >= system.n_bases:
-            J = open_tree_body_jacobian(system, state, system.bodies[body])
+            J = open_tree_body_jacobian(system, system.bodies[body], state)
             row += sign * (moment @ J[:3] + force @ J[3:])
     return row, joint_rate(motion, j, k)
 
@@ -185,14 +190,16 @@ def reactions(
     one = States(np.array([float(state.t)]), *(np.asarray(x, float)[None] for x in (state.q, state.v, given)))
     found = reactions_along(system.for_state(state), one, loads, length, compliance)
     named = dict(zip(found.rows, found.multipliers[0].tolist(), strict=True))
-    norm = _norm(checked_length(system, length), compliance)
+    norm = _norm(system, checked_length(system, length), compliance)
     residual, others = float(found.residual[0]), _loads(system, named)
     return Reactions(found.joints, found.wrench[0], found.unique[0], norm, residual, others, system.units)
 
 
-def _norm(length: float, compliance: Mapping[str, ArrayLike] | None = None) -> str:
+def _norm(system: System, length: float, compliance: Mapping[str, ArrayLike] | None = None) -> str:
     """Description of the norm that is minimised."""
-    return f"least sum of force^2 + (moment/{length:.3g} m)^2" if compliance is None else "least elastic energy"
+    units = system.units
+    arm = f"{length / units.factor('length'):.3g} {units.symbol('length')}"
+    return f"least sum of force^2 + (moment/{arm})^2" if compliance is None else "least elastic energy"
 
 
 def _loads(system: System, named: Mapping[str, float]) -> dict[str, float]:
@@ -234,7 +241,7 @@ def distribute(
         about[:, :3] += np.cross(arm, about[:, 3:])
         found = of_system.distribute(state, about, size, compliance)
         named = dict(zip(of_system.others, found.others.tolist(), strict=True))
-        norm, others = _norm(size, compliance), _loads(system, named)
+        norm, others = _norm(system, size, compliance), _loads(system, named)
         return Reactions(of_system.names, found.wrench, found.unique, norm, found.residual, others, system.units)
 
 
@@ -290,6 +297,6 @@ def _impulses(of_system: Balance, path: Sequence[State], through: Sequence[State
         unique, before = unique & after.unique, after
     for pose in through:
         unique = unique & of_system.unique_near_singular(pose)
-    norm = _norm(system.size)
+    norm = _norm(system, system.size)
     named = dict(zip(of_system.others, others.tolist(), strict=True))
     return Reactions(of_system.names, wrench, unique, norm, residual, _loads(system, named), system.units)

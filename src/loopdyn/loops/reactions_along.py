@@ -116,7 +116,9 @@ def checked_length(system: System, length: float | None) -> float:
     """Length in m by which moments are compared with forces: the size of the mechanism unless one is given."""
     length = system.size if length is None else length
     if not 0.0 < length * length < np.inf:
-        raise ModelError([Problem("reactions", f"length is {length:g} m", "Give a length above zero.")])
+        units = system.units
+        given = f"length is {length / units.factor('length'):g} {units.length}"
+        raise ModelError([Problem("reactions", given, "Give a length above zero.")])
     return length
 
 

@@ -26,6 +26,15 @@ ELEMENTS = (
 )
 
 
+def with_own_sections(m: Mechanism) -> Mechanism:
+    """Copy that parts added to `m`, or exchanged, do not reach; the parts, which are data, are shared."""
+    other = m.model_copy()
+    for section in (*ELEMENTS, "user_forces", "user_constraints", "parameters"):
+        other.__dict__[section] = dict(getattr(m, section))
+    other.__dict__["start"] = own_copy(m.start)
+    return other
+
+
 def sharing_parts(
     m: Mechanism,
     fields: Mapping[str, Mapping[str, list[str]]],
@@ -36,13 +45,12 @@ def sharing_parts(
 
     The `fields` are those of :func:`fields_to_copy`; all others are shared.
     """
-    other = m.model_copy()
-    for section in (*ELEMENTS, "user_forces", "user_constraints"):
-        parts = other.__dict__[section] = dict(getattr(m, section))
+    other = with_own_sections(m)
+    for section in ELEMENTS:
+        parts = other.__dict__[section]
         for name, some in fields.get(section, {}).items():
             own = {key: own_copy(parts[name].__dict__[key]) for key in some}
             parts[name] = _with_fields(parts[name], own)
-    other.__dict__["start"] = own_copy(m.start)
     other.__dict__["parameters"] = dict(before)
     other._override(parameters)
     return other

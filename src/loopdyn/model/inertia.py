@@ -74,9 +74,9 @@ MatrixField = Annotated[Matrix, BeforeValidator(_matrix, json_schema_input_type=
 
 def too_dense(density: float, units: Units) -> str:
     """Warning about a density in kg/m^3 above that of all materials."""
-    steel = f"{7850.0 / units.factor('density'):.4g} {units.mass}/{units.length}^3"
+    one, unit = units.factor("density"), units.symbol("density")
     return (
-        f"its density is {density:.4g} kg/m^3, more than any material has. Steel has {steel} in the units of the model."
+        f"its density is {density / one:.4g} {unit}, more than any material has. Steel has {7850.0 / one:.4g} {unit}."
     )
 
 
@@ -486,7 +486,7 @@ points=(Point(mass=5.0, at=(1.0, 0.0, 0.0)),))
         for key, part in self.parts():
             where = (*path, key) if key else path
             m, c, inertia = part.resolve(r, element, where)
-            problem = impossible(m, inertia)
+            problem = impossible(m, inertia, r.units)
             if problem:
                 r.problem(element, *problem, path=where)
             found.append((m, c, inertia))
@@ -531,30 +531,37 @@ def _clearly_possible(inertia: Array) -> bool:
     return True
 
 
-def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
-    """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
-    problem = _impossible_moments(inertia.tobytes())
-    if math.isnan(mass) or (mass >= 0.0 and problem is None):
+def impossible(mass: float, inertia: Array, units: Units) -> tuple[str, str] | None:
+    """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can.
+
+    `mass` and `inertia` are in SI units, the reason is in `units`.
+    """
+    found = _impossible_moments(inertia.tobytes())
+    if math.isnan(mass) or (mass >= 0.0 and found is None):
         return None  # NaN is reported when the number is read
     if mass < 0.0 and not math.isnan(inertia.min()):
-        return f"mass is negative ({mass:g} kg)", "Give zero or a positive mass."
-    return problem
+        one, unit = units.factor("mass"), units.symbol("mass")
+        return f"mass is negative ({mass / one:g} {unit})", "Give zero or a positive mass."
+    if found is None:
+        return None
+    (reason, moments, hint), one = found, units.factor("inertia")
+    return reason.format(", ".join(f"{x / one:.6g}" for x in moments) + f" {units.symbol('inertia')}"), hint
 
 
 @lru_cache(maxsize=4096)  # models are compiled again with other dimensions
-def _impossible_moments(numbers: bytes) -> tuple[str, str] | None:
-    """Reason why no body can have these principal moments, and a hint; None if one can, or a number is NaN."""
+def _impossible_moments(numbers: bytes) -> tuple[str, tuple[float, ...], str] | None:
+    """Reason why no body can have these moments, the moments, and a hint; None if one can, or a number is NaN."""
     inertia = np.frombuffer(numbers).reshape(3, 3)
     if math.isnan(inertia.min()) or _clearly_possible(inertia):
         return None
     moments = np.linalg.eigvalsh(inertia)
     scale = max(abs(moments[0]), abs(moments[2]))
     if moments[0] < -ROUNDING * scale:
-        return f"inertia has a negative principal moment ({moments[0]:.6g} kg m^2)", "Check its signs and units."
+        return "inertia has a negative principal moment ({})", (float(moments[0]),), "Check its signs and units."
     if moments[0] + moments[1] < moments[2] - ROUNDING * scale:
-        a, b, c = moments
         return (
-            f"impossible inertia: principal moments {a:.6g}, {b:.6g}, {c:.6g} kg m^2 break the triangle inequality",
+            "impossible inertia: principal moments {} break the triangle inequality",
+            tuple(moments.tolist()),
             "The largest cannot exceed the sum of the others; check that it is about the centre of mass.",
         )
     return None

@@ -26,7 +26,7 @@ from loopdyn.forces.dispatch import AnyForce
 from loopdyn.joints import Frame, Joint
 from loopdyn.joints.base import limits_of
 from loopdyn.joints.dispatch import AnyJoint
-from loopdyn.model.copies import ELEMENTS, own_copy
+from loopdyn.model.copies import ELEMENTS, own_copy, with_own_sections
 from loopdyn.model.inertia import Inertia
 from loopdyn.model.measures import Measure, MeasureField
 from loopdyn.model.points import NamedPoint, PointField, resolve_points
@@ -515,7 +515,7 @@ class Mechanism(BaseModel):
         from loopdyn.system.variation import build_by
 
         self._require_parts()
-        system = build_by(self._structures, self, cuts, free)
+        system = build_by(self._structures, with_own_sections(self), cuts, free)
         for text in system.warnings:
             warn(f"{self.name}: {text}")
         return system

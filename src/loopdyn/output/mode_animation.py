@@ -12,6 +12,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.loops.projection import project
 from loopdyn.output.animation import animate
 from loopdyn.quantities.labels import dataset
+from loopdyn.results.units import dimensions, shown
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import body_motion, increment
 
@@ -44,6 +45,7 @@ class ModeFilm:
             self._states.append(project(system, State(state.t, q, np.zeros(system.nv))).state)
         q = np.array([s.q for s in self._states])
         still = np.zeros((FRAMES, system.nv))
+        q = shown(system, q, dimensions(system, "coordinate"))
         self.data = dataset(
             {"q": (("time", "coordinate"), q), "v": (("time", "speed"), still), "a": (("time", "speed"), still)},
             {

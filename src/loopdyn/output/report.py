@@ -24,6 +24,7 @@ from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.output.first_page import cycle_of, plot_motor_loads, worst_bearings
+from loopdyn.quantities.times import check_span
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
@@ -106,7 +107,7 @@ def report(
     mechanism: Mechanism,
     path: str | os.PathLike[str],
     *,
-    time: float = 1.0,
+    t_span: tuple[float, float] = (0.0, 1.0),
     turn: str | None = None,
     over: tuple[float, float] | None = None,
     variants: Variants | None = None,
@@ -126,14 +127,14 @@ def report(
     ----------
     mechanism : Mechanism
     path : file ending in .html
-    time : float
-        Seconds to simulate.
+    t_span : (float, float)
+        First and last time of the run, s.
     turn : str, optional
         Input of the kinematic analysis; by default the coordinate of the first driver or motor.
     over : (2,), optional
         Its range in the units of the model; by default a full turn from the start, for an angle.
     variants : Variants, optional
-        Runs of :func:`loopdyn.variants` to compare with it.
+        Runs of :func:`loopdyn.analyses.variants` to compare with it.
     tolerance : float or (angle, length), optional
         Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     title : str, optional
@@ -160,13 +161,14 @@ def report(
         raise LoopdynError(f"a report is a page: the name '{file.name}' must end in .html.")
     if not file.parent.is_dir():
         raise LoopdynError(f"there is no folder '{file.parent}' for the report. Create it first.")
+    check_span(t_span)
     system = mechanism.compile()
     labels = system.labels.coordinates
     if turn is not None and turn not in labels:
         raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
-    state = assemble(system, tolerance=tolerance)
+    state = assemble(system, t=t_span[0], tolerance=tolerance)
     page = _Page(title or f"Report: {mechanism.name}")
-    run = simulate(system, state, (state.t, state.t + time), **options)
+    run = simulate(system, state, t_span, **options)
     if run.status == "interrupted":  # a page about a part of a run would be misleading
         raise KeyboardInterrupt
     _first(page, run, turn or input_of(system), author, notes)

@@ -54,12 +54,14 @@ def labelled(run: Run) -> xarray.Dataset:
         "acceleration_units": ("speed", np.array(speed_units(s, 2), str)),
         "component_units": ("component", np.array(symbols(s, COMPONENT_DIMENSIONS), str)),
         "row_units": ("row", np.array(symbols(s, run._rows.values()), str)),
+        "row_speed_units": ("row", np.array(symbols(s, run._rows.values(), 1), str)),
+        "row_acceleration_units": ("row", np.array(symbols(s, run._rows.values(), 2), str)),
         "constraint_units": ("constraint", np.array(symbols(s, run._other_rows.values()), str)),
     }
     known = s.measures
     if known:
-        lock = RLock()
-        data["measures"] = computed(("time", "measure"), lambda: _measures(run), (len(p), len(known)), lock)
+        lock, size = RLock(), (len(p), len(known))
+        data["measures"] = computed(("time", "measure"), lambda: _measures(run), size, lock, {"units": "measure_units"})
         coords["measure"] = np.array(list(known), str)
         coords["measure_units"] = ("measure", np.array([measure.unit for measure in known.values()], str))
     contacts = list(s.mechanism.contacts)
@@ -73,7 +75,7 @@ def labelled(run: Run) -> xarray.Dataset:
             coords[units] = ("contact", np.array([label.unit for label in labels], str))
     if run.active.size:
         data["partition"] = (("time", "speed"), run.active)
-        data["criterion"] = (("time", "speed"), run.criterion)
+        data["criterion"] = (("time", "speed"), run.criterion, {"units": "1"})
     if p.work.shape[1]:
         data["work"] = (("time", "source"), p.work, {"units": "J"})
         coords |= {"force": np.array(s.forces, str), "source": [*s.forces, *OTHER_SOURCES]}
@@ -113,9 +115,8 @@ def _derived(run: Run) -> dict[str, xarray.Variable]:
     unique = computed(("joint", "component"), lambda: run.wrench[1], (joint[1], component[1]), lock, dtype=bool)
 
     def residual(level: int) -> xarray.Variable:
-        units = {"units": "row_units", "per": ("1", "s", "s^2")[level]}
         values = lambda: shown(s, run.diagnostics.residual[:, level], run._rows.values())  # noqa: E731
-        return over_time(values, (row,), **units)
+        return over_time(values, (row,), units=f"row_{('', 'speed_', 'acceleration_')[level]}units")
 
     found = {
         "wrench": wrench,

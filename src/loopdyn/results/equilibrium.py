@@ -37,7 +37,8 @@ class Equilibrium:
         Reduced stiffness: restoring load per displacement of these coordinates, in declared units (of torque per
         angle, of force per length, ...), see `stiffness_units`.
     eigenvalues : (k,) array
-        Eigenvalues of the stiffness in natural units, ascending by their real parts, N m.
+        Eigenvalues of the stiffness in natural units (angles in rad, lengths relative to the size), ascending by their
+        real parts, J.
     conservative : bool
         Whether the stiffness is symmetric.
     loads : dict
@@ -103,7 +104,7 @@ class Equilibrium:
             unit = said_stiffness(self)
             lines.append(f"  stiffness on {self.freedoms[0]}: {unit}")
         elif self.freedoms:
-            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " N*m")
+            lines.append("  eigenvalues of the stiffness: " + ", ".join(f"{x:.5g}" for x in self.eigenvalues) + " J")
         return "\n".join([*lines, f"  {self.note}"] if self.note else lines)
 
 

@@ -73,7 +73,8 @@ class InverseKinematics:
         symbols = [s.units.symbol(label.dimension) for label in of]
         times = ("sample", [x.t for x in self], {"units": "s"})
         coords = {"coordinate": labels, "coordinate_units": ("coordinate", symbols), "time": times}
-        return dataset({"q": (("sample", "coordinate"), q / units)}, coords, {"name": s.name, "status": self.status})
+        data = {"q": (("sample", "coordinate"), q / units, {"units": "coordinate_units"})}
+        return dataset(data, coords, {"name": s.name, "status": self.status})
 
     def __str__(self) -> str:
         how = "all solutions" if self.all else "solution" if len(self) == 1 else "states"

@@ -168,7 +168,7 @@ class Kinematics:
             {"acceleration": ("length", lambda: self._accelerated.acceleration[row]),
              "angular_acceleration": ("angle", lambda: self._accelerated.angular_acceleration[row])},
         )  # fmt: skip
-        data["rotation"] = (("xyz", "axis"), m.rotation[row], {"columns": "axes of the body's frame"})
+        data["rotation"] = (("xyz", "axis"), m.rotation[row], {"units": "1", "columns": "axes of the body's frame"})
         return self._dataset(data, {"axis": list(XYZ)}, {"body": name})
 
     def point(self, body: str, at: ArrayLike) -> xarray.Dataset:
@@ -308,7 +308,8 @@ class Kinematics:
         at_rest = State(self.state.t, self.state.q, v0)
         explicit = joint_speeds(s, at_rest, part.components) if part.own is None else part.velocity(s, at_rest)
         coords = {
-            dim: list(part.components), "input": list(inputs), "explicit": (dim, explicit / above),
+            dim: list(part.components), "input": list(inputs),
+            "explicit": (dim, explicit / above, {"units": f"{dim}_units"}),
             f"{dim}_units": (dim, [s.units.symbol(d, 1) for d in part.dimensions]),
             "input_units": ("input", [s.units.symbol(d, 1) for d in of]),
         }  # fmt: skip

@@ -271,9 +271,9 @@ class Linearization:
         if not self.outputs:
             raise LoopdynError(f"{tool} needs outputs. Name them: ld.linearize(..., outputs=[...]).")
 
-    def save(self, file: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write A, B, C, D in declared units with names and units to a `.npz` (NumPy) or `.mat` (MATLAB) file."""
-        name = fspath(file)
+        name = fspath(path)
         data: dict[str, Any] = dict(self._declared()._asdict())
         for kind in ("state", "input", "output"):
             data[f"{kind}s"] = np.array([s.name for s in self._signals(kind)], object if name.endswith(".mat") else str)

@@ -21,6 +21,7 @@ from loopdyn.quantities.dimensions import unit_factor
 from loopdyn.quantities.expressions import Program, Term, run_program
 from loopdyn.quantities.wording import nearest
 from loopdyn.system.cut_angles import FULL_TURN
+from loopdyn.system.directions import PLANES, angle_path, direction_path
 from loopdyn.system.measures import ACCELERATION, LEVELS, POSITION, CompiledMeasure, Quantity
 from loopdyn.system.system import State, System, point_on
 from loopdyn.tree import kinematics
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]  # of floats or complex numbers
 Loads = Callable[[Quantity], Array]
-
-PLANES = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}  # components in the plane normal to an axis, right-handed
 
 
 @dataclass(frozen=True)
@@ -243,21 +242,35 @@ class Measured:
         i, j = PLANES[term.about or "z"]
         if len(points) == 2:
             d, dd = (points[1][k] - points[0][k] for k in (0, 1))
-            return self._followed(str(term), _arctan2(d[:, j], d[:, i]), _turning(d, dd, i, j))
+            return self._followed(term, _arctan2(d[:, j], d[:, i]), _turning(d, dd, i, j))
         (u, du), (w, dw) = ((points[n][0] - points[1][0], points[n][1] - points[1][1]) for n in (0, 2))
         sine, cosine = u[:, i] * w[:, j] - u[:, j] * w[:, i], u[:, i] * w[:, i] + u[:, j] * w[:, j]
         rate = _turning(w, dw, i, j) - _turning(u, du, i, j)
-        return self._followed(str(term), _arctan2(sine, cosine), rate)
+        return self._followed(term, _arctan2(sine, cosine), rate)
 
-    def _followed(self, name: str, angle: Array, rate: Array) -> Array:
+    def _followed(self, term: Term, angle: Array, rate: Array) -> Array:
         """Angles within half a turn, with their full turns along the path."""
         found = _continuous(angle, rate, self.path.along)
         if not len(found):
             return found
-        first = float(found[0].real)
-        found = np.asarray(found + FULL_TURN * np.round((self._turns.get(name, first) - first) / FULL_TURN))
+        name, first = str(term), float(found[0].real)
+        start = self._turns.get(name, self._at_start(term, first))
+        found = np.asarray(found + FULL_TURN * np.round((start - first) / FULL_TURN))
         self.ends[name] = float(found[-1].real)
         return found
+
+    def _at_start(self, term: Term, angle: float) -> float:
+        """Angle at the start of the path with the turns that follow from joint coordinates, as in laws of forces."""
+        s, points = self.system, self.system.mechanism.points
+        held = [(s.bodies.index(str(points[name].on)), self._places[name]) for name in term.points]
+        pairs = [(held[0], held[1])] if len(held) == 2 else [(held[1], held[0]), (held[1], held[2])]
+        m, about = s.model, term.about or "z"
+        found = [
+            direction_path(m.tree, m.body, s.joints, s.reference_poses, s.n_bases, s.q_reference, x, about)
+            for x in pairs
+        ]
+        path = angle_path(found, s.q_reference)
+        return angle if path is None else path.nearest(angle, self.path.q[0].real)
 
 
 def run_along(program: Program, jets: Array) -> Array:

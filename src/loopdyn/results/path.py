@@ -206,7 +206,7 @@ class PathResult:
         parts = {part: np.array([getattr(m, part)[row] for m in self._motions]) for part in BODY_MOTION}
         found = self._vectors(parts, {"body": name})
         turned = np.array([m.rotation[row] for m in self._motions]).reshape(-1, 3, 3)
-        found["rotation"] = ((self.along, "xyz", "axis"), turned, {"columns": "axes of the body's frame"})
+        found["rotation"] = ((self.along, "xyz", "axis"), turned, {"units": "1", "columns": "axes of the body's frame"})
         return found.assign_coords(axis=["x", "y", "z"])
 
     def point(self, body: str, at: ArrayLike) -> xarray.Dataset:

@@ -135,7 +135,7 @@ class Limits:
         if self.restitution is not None and not 0.0 <= self.restitution <= 1.0:
             raise LoopdynError(f"restitution is {self.restitution}. Give a number from 0 to 1.")
         if self.restitution is not None and self.warn:
-            raise LoopdynError("ld.Limits: restitution and warn exclude each other. Leave one of them out.")
+            raise LoopdynError("ld.events.Limits: restitution and warn exclude each other. Leave one of them out.")
 
 
 Given = Crossing | At | Limits | Function
@@ -448,7 +448,8 @@ def watch(system: System, given: Iterable[Given], rank: int, first: State, end: 
             found.crossings.append(Watched(Crossing(event, name)))
         else:
             raise LoopdynError(
-                f"{event!r} is no event. Give ld.events.Crossing, ld.events.At, ld.Limits or a function f(t, q, v)."
+                f"{event!r} is no event. Give ld.events.Crossing, ld.events.At, ld.events.Limits or a function "
+                "f(t, q, v)."
             )
     found.times.sort(key=lambda e: e.t)
     return found
@@ -479,11 +480,11 @@ def _limits(present: Watch, event: Limits, first: State) -> list[Watched]:
     system = present.system
     labels = list(system.limits) if event.joints is None else list(event.joints)
     if not labels:
-        raise LoopdynError("ld.Limits: no joint of the model has limits. Give a joint limits=(low, high).")
+        raise LoopdynError("ld.events.Limits: no joint of the model has limits. Give a joint limits=(low, high).")
     found = []
     for label in labels:
         if label not in system.limits:
-            raise LoopdynError(f"ld.Limits: '{label}' has no limits. {nearest(label, system.limits)}")
+            raise LoopdynError(f"ld.events.Limits: '{label}' has no limits. {nearest(label, system.limits)}")
         c = _Coordinate(system, label)
         low, high = system.limits[label]
         if c.place is None and c.periodic and high - low >= FULL_TURN:

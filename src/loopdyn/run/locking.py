@@ -179,7 +179,7 @@ def change(
         _check_release(base, phase, action.name)
         released = (*released, action.name)
     following = compiled(base, replace(phase, first=first, locks=locks, released=released, added=added), adapt)
-    jump = reconnect(phase.system, state, following.system)
+    jump = reconnect(phase.system, following.system, state)
     # the bodies keep their poses, so the coordinates are kept as they were, without the rounding of measuring them
     return following, replace(jump, state=State(state.t, state.q, jump.state.v))
 

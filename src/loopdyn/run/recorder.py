@@ -304,10 +304,12 @@ class Recorder:
                 f"'{row}' is open by {gap.max():.2g} (natural units) at t = {t:g} s. {hint}, and "
                 "check the pose: near a singular pose, try another formulation."
             )
-        fast = int(np.argmax(np.abs(path.v[k] / s.speed_units)))
+        fast = s.speeds[int(np.argmax(np.abs(path.v[k] / s.speed_units)))]
+        speed = path.v[k, s.speeds.index(fast)] / s.labels.factor(fast, speed=True)
+        unit = s.units.symbol(s.labels.speeds[fast].dimension, 1)
         return (
             f"energy is off by {checks.balance[k]:.3g} J at t = {t:g} s, more than half of the energy exchanged; the "
-            f"fastest speed is '{s.speeds[fast]}', {path.v[k, fast]:.3g} rad/s or m/s. Use smaller steps or tolerances."
+            f"fastest speed is '{fast}', {speed:.3g} {unit}. Use smaller steps or tolerances."
         )
 
     def check_passage(self, system: System, made: Passage, start: State, stop: State) -> None:

@@ -283,7 +283,7 @@ class RolloutResults:
             **self.variables(),
             "status": ("sample", self.status.astype(str)),
             "reason": ("sample", self.reason.astype(str)),
-            "energy_error": ("sample", self.energy_error, {"means": "relative energy-balance error"}),
+            "energy_error": ("sample", self.energy_error, {"units": "1", "means": "relative energy-balance error"}),
             "seconds": ("sample", self.seconds, {"units": "s", "means": "computing time"}),
         }
         names, table = self.samples.parameter_table()

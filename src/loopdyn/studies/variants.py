@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from loopdyn.analysis.assembly import assemble
 from loopdyn.errors import LoopdynError
@@ -15,9 +16,10 @@ from loopdyn.files import write
 from loopdyn.interrupts import deferred
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.model.mechanism import Mechanism
+from loopdyn.quantities.times import check_span
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
-from loopdyn.run.simulate import output_times, simulate
+from loopdyn.run.simulate import simulate
 from loopdyn.studies.tables import NAME, Value, rows_of
 from loopdyn.tables import csv_text
 
@@ -114,9 +116,9 @@ class Variants:
 def variants(
     mechanism: Mechanism,
     table: str | os.PathLike[str] | pandas.DataFrame | Sequence[Mapping[str, Any]],
-    time: float,
+    t_span: tuple[float, float],
     *,
-    every: float | None = None,
+    t_eval: ArrayLike | None = None,
     tolerance: float | tuple[float, float] | None = None,
     **options: Any,
 ) -> Variants:
@@ -130,10 +132,10 @@ def variants(
     table : CSV file, data frame or list of mappings
         A row per variant, a column per parameter, in the units of the model; an empty cell keeps the model's value. A
         column `name` names the variants, else they are numbered.
-    time : float
-        Seconds to simulate.
-    every : float, optional
-        Seconds between outputs, from which peaks are taken.
+    t_span : (float, float)
+        First and last time of the runs, s.
+    t_eval : array, optional
+        Output times, from which peaks are taken, as for :func:`loopdyn.simulate`.
     tolerance : float or (angle, length), optional
         Largest residual of redundant constraints, in declared units: see :func:`loopdyn.assemble`.
     **options
@@ -147,12 +149,13 @@ def variants(
     >>> m = ld.Mechanism("rod", gravity=(0, -10, 0), parameters={"length": 1.0})
     >>> rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=("length", 0, 0)))
     >>> pin = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, rod, at=(0, 0, 0))
-    >>> both = ld.variants(m, [{"name": "short", "length": 0.5}, {"name": "long"}], 0.3, progress=False)
+    >>> both = ld.analyses.variants(m, [{"name": "short", "length": 0.5}, {"name": "long"}], (0, 0.3), progress=False)
     >>> [v.name for v in both.variants], both.failed
     (['short', 'long'], ())
     >>> bool(both.table().loc["short", "A radial force, N"] > both.table().loc["long", "A radial force, N"])
     True
     """
+    check_span(t_span)
     rows = rows_of(table, "variants")
     known = mechanism.parameters
     for column in dict.fromkeys(c for row in rows.values() for c in row):
@@ -163,7 +166,7 @@ def variants(
     stopped = ""
     for name, row in rows.items():
         try:
-            variant, wanted = _run(mechanism, name, row, time, every, tolerance, options)
+            variant, wanted = _run(mechanism, name, row, t_span, {"t_eval": t_eval, **options}, tolerance)
         except KeyboardInterrupt:  # before there was a run
             variant, wanted = None, True
         found += [] if variant is None else [variant]
@@ -177,19 +180,16 @@ def _run(
     mechanism: Mechanism,
     name: str,
     row: dict[str, Value],
-    time: float,
-    every: float | None,
-    tolerance: float | tuple[float, float] | None,
+    t_span: tuple[float, float],
     options: dict[str, Any],
+    tolerance: float | tuple[float, float] | None,
 ) -> tuple[Variant, bool]:
     """Run one variant; also return whether the user wants to stop."""
     try:
         system = mechanism.with_(**row).compile()
-        state = assemble(system, tolerance=tolerance)
-        span = state.t, state.t + time
-        times = None if every is None else output_times(*span, every)
+        state = assemble(system, t=t_span[0], tolerance=tolerance)
         with deferred() as stop:
-            run = simulate(system, state, span, t_eval=times, **options)
+            run = simulate(system, state, t_span, **options)
     except LoopdynError as error:
         return Variant(name, row, None, str(error)), False
     return Variant(name, row, run, "" if run.status in ("finished", "stopped") else run.message), stop.wanted

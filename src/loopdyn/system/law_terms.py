@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ExpressionError, Path
+from loopdyn.forces.base import Table
 from loopdyn.forces.loading import LAW_VARIABLES
 from loopdyn.forces.measured import TERM_VARIABLES
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.quantities.dimensions import unit_factor
 from loopdyn.quantities.expressions import FormulaPart, Term, parse, parsed, variable
 from loopdyn.quantities.units import Resolver, Units
+from loopdyn.system.cut_angles import AnglePath
+from loopdyn.system.directions import PLANES, angle_path, direction_path
 from loopdyn.system.measures import LEVELS, LOAD, SPEED, MeasureCompiler, Quantity
 
 if TYPE_CHECKING:
@@ -138,10 +141,7 @@ class LawTerms:
     def _of_points(self, term: Term, factor: float) -> FormulaPart:
         names = [self._point(name) for name in term.points]
         if term.function == "angle" and (len(names) == 2 or term.about):
-            a, b = term.points[0], term.points[-1]
-            hint = f"atan2(y({b}) - y({a}), x({b}) - x({a}))"
-            what = f"'{term}' has no turns that a law could count, and would jump by a full one"
-            raise ExpressionError(f"{what}. Use a joint coordinate, or write {hint}, which stays within half a turn")
+            return self._rotation(term, names, factor)
         meanings: dict[str, FormulaPart] = {}
         for n, first in enumerate(names):
             meanings |= {f"{x}{n}": variable(first + k) for k, x in enumerate("xyzuvw")}
@@ -155,6 +155,40 @@ class LawTerms:
             meanings |= {f"e{x}": variable(tip + k) for k, x in enumerate("xyz")}
             text = " + ".join(f"({x}0 - o{x})*(e{x} - o{x})" for x in "xyz")
         return parse(f"({text})*unit").part(meanings, {"unit": 1.0 / factor})
+
+    def _rotation(self, term: Term, points: Sequence[int], factor: float) -> FormulaPart:
+        """Direction from one point to another, or rotation between two, with the full turns of the tree angles."""
+        path = self._turns_of(term)
+        if path is None:
+            a, b = term.points[0], term.points[-1]
+            hint = f"write atan2(y({b}) - y({a}), x({b}) - x({a})), which stays within half a turn"
+            hint = hint if len(points) == 2 else f"write angle({', '.join(term.points)}), from 0 to half a turn"
+            what = f"the full turns of '{term}' do not follow from joint coordinates, so that it would jump by one"
+            raise ExpressionError(f"{what}. Use points of one body, or {hint}")
+        i, j = PLANES[term.about or "z"]
+        ends = ((0, 1),) if len(points) == 2 else ((1, 0), (1, 2))
+        of = {f"{x}{n}": variable(points[n] + k) for n in range(len(points)) for x, k in (("x", i), ("y", j))}
+        for name, (p, q) in zip("ab", ends, strict=False):
+            of |= {f"{name}{x}": parse(f"{x}{q} - {x}{p}").part(of) for x in "xy"}
+        of["raw"] = parse("atan2(ay, ax)" if len(ends) == 1 else "atan2(ax*by - ay*bx, ax*bx + ay*by)").part(of)
+        near = [f"({sign})*q{n}" for n, (_, sign) in enumerate(path.steps)]
+        labels = self.placement.q_labels
+        for n, (k, _) in enumerate(path.steps):
+            ints = [-1, -1, self.placement.labels.speeds[labels[k]].place, k]
+            of[f"q{n}"] = variable(self._variables(f"joint {labels[k]}", ints, np.zeros(3)))
+        numbers = {"offset": path.offset + np.pi, "turn": 2.0 * np.pi, "unit": 1.0 / factor}
+        of["near"] = parse(" + ".join(["offset", *near])).part(of, numbers)
+        return parse("(near - mod(near - raw, turn))*unit").part(of, numbers)
+
+    def _turns_of(self, term: Term) -> AnglePath | None:
+        """Path of tree angles from which the turns of a direction or rotation follow."""
+        p = self.placement
+        q = p.reference_coordinates()
+        held = [(p.rows[str(self.m.points[name].on)], self.r.points[name]) for name in term.points]
+        pairs = [(held[0], held[1])] if len(held) == 2 else [(held[1], held[0]), (held[1], held[2])]
+        about = term.about or "z"
+        found = [direction_path(p.tree, p.body_data, p.joints, p.poses, p.n_bases, q, x, about) for x in pairs]
+        return angle_path(found, q)
 
     def _point(self, name: str) -> int:
         """First variable of a named point."""
@@ -205,6 +239,8 @@ def names_read(m: Mechanism) -> set[str]:
 
 def _names(part: Any) -> set[str]:
     """Names in the formulas of the fields of a force."""
+    if isinstance(part, Table):
+        return {part.of}
     if isinstance(part, list | tuple):
         return {name for one in part for name in _names(one)}
     if not isinstance(part, str):

@@ -57,7 +57,7 @@ class Placement:
         masses: Sequence[MassProperties],
     ):
         names = topology.names
-        self.r = r
+        self.r, self.n_bases = r, topology.n_bases
         self.order = [*names[: topology.n_bases], *topology.order]
         self.rows = {name: k for k, name in enumerate(self.order)}
         given = {name: k for k, name in enumerate(names)}

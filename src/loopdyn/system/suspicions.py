@@ -57,8 +57,8 @@ def suspicions(
     joints : Placed
     """
     yield from _lengths(units, names, n_bases, joints)
-    yield from _far_joints(names, n_bases, centres, masses, joints)
-    yield from _masses(names, n_bases, masses)
+    yield from _far_joints(units, names, n_bases, centres, masses, joints)
+    yield from _masses(units, names, n_bases, masses)
 
 
 def gravity_note(gravity: Array) -> Iterator[str]:
@@ -95,13 +95,13 @@ def _lengths(units: Units, names: Sequence[str], n_bases: int, joints: Placed) -
 
 
 def _far_joints(
-    names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
+    units: Units, names: Sequence[str], n_bases: int, centres: Array, masses: Sequence[MassProperties], joints: Placed
 ) -> Iterator[str]:
     heavy = np.array([mass > 0.0 for mass, _, _ in masses], bool)
     heavy[:n_bases] = False
     arm = joints.at[:, None] - centres[joints.ends]
-    away = np.where(heavy[joints.ends], np.sqrt(np.einsum("nij,nij->ni", arm, arm)), np.inf)
-    distance = np.minimum(away[:, 0], away[:, 1])
+    gaps = np.where(heavy[joints.ends], np.sqrt(np.einsum("nij,nij->ni", arm, arm)), np.inf)
+    distance = np.minimum(gaps[:, 0], gaps[:, 1])
     known = np.flatnonzero(np.isfinite(distance))
     if len(known) < 3:
         return
@@ -110,17 +110,19 @@ def _far_joints(
         return
     for k in known[distance[known] > FAR * usual].tolist() if usual > 0.0 else ():
         d = float(distance[k])
+        away = f"{d / units.factor('length'):.4g} {units.length}"
         bodies = " and ".join(f"'{names[b]}'" for b in joints.ends[k] if b >= n_bases)
         yield (
-            f"joint '{joints.names[k]}' is {d:.4g} m from the mass centre of {bodies}, {d / usual:.0f} times "
+            f"joint '{joints.names[k]}' is {away} from the mass centre of {bodies}, {d / usual:.0f} times "
             "as far as joints of this mechanism usually are. Check where it is placed."
         )
 
 
-def _masses(names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]) -> Iterator[str]:
+def _masses(units: Units, names: Sequence[str], n_bases: int, masses: Sequence[MassProperties]) -> Iterator[str]:
     for name, (mass, _, _) in list(zip(names, masses, strict=True))[n_bases:]:
         if mass > HEAVY or 0.0 < mass < LIGHT:
-            yield f"body '{name}' has a mass of {mass:.4g} kg, which no machine has. Check its mass, or its density."
+            found = f"{mass / units.factor('mass'):.4g} {units.mass}"
+            yield f"body '{name}' has a mass of {found}, which no machine has. Check its mass, or its density."
 
 
 def adrift(m: Mechanism, names: Sequence[str], n_bases: int, joints: Iterable[tuple[int, int]]) -> Iterator[str]:

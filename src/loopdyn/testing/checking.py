@@ -407,7 +407,7 @@ def _transferred(other: System, motion: Motion, t: float) -> State:
     rest = body_motion(other, at)
     rows, right = [np.zeros((0, other.nv))], [np.zeros(0)]
     for k, name in enumerate(other.bodies[other.n_bases :], other.n_bases):
-        rows.append(open_tree_body_jacobian(other, at, name))
+        rows.append(open_tree_body_jacobian(other, name, at))
         right.append(motion.angular_velocity[where[name]] - rest.angular_velocity[k])
         right.append(motion.velocity[where[name]] - rest.velocity[k])
     v = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0]

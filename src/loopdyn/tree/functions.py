@@ -100,21 +100,10 @@ class Terms:
         return motion_in(self.system, self._work)
 
     def dataset(self) -> xarray.Dataset:
-        """Labelled data with the dimensions ``speed``, ``speed2`` and ``row``."""
-        from loopdyn.quantities.labels import dataset
+        """Labelled data with the dimensions ``speed``, ``speed2`` and ``row``, in the SI units that it names."""
+        from loopdyn.tree.labelled_terms import labelled
 
-        s = self.system
-        return dataset(
-            {
-                "M": (("speed", "speed2"), self.M),
-                "h": ("speed", self.h),
-                "J": (("row", "speed"), self.J),
-                "gamma": ("row", self.gamma),
-                "phi": ("row", self.phi),
-                "phi_t": ("row", self.phi_t),
-            },
-            {"speed": list(s.speeds), "speed2": list(s.speeds), "row": list(s.constraint_rows)},
-        )
+        return labelled(self)
 
 
 # ---------------------------------------------------------------------------------------- preparation
@@ -259,7 +248,7 @@ def open_tree_forward_dynamics(system: System, state: State | None = None, tau: 
     return _finite(system, w.a.copy(), "acceleration", state.t)
 
 
-def open_tree_inverse_dynamics(system: System, state: State, a: ArrayLike) -> Array:
+def open_tree_inverse_dynamics(system: System, a: ArrayLike, state: State | None = None) -> Array:
     """Generalised forces in addition to those of the model that give the tree the accelerations `a`.
 
     Examples
@@ -267,16 +256,17 @@ def open_tree_inverse_dynamics(system: System, state: State, a: ArrayLike) -> Ar
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
     >>> state = system.state(q={"A": 0.2}, v={"A": 1.0})
-    >>> tau = ld.tree.open_tree_inverse_dynamics(system, state, ld.tree.open_tree_forward_dynamics(system, state))
+    >>> tau = ld.tree.open_tree_inverse_dynamics(system, ld.tree.open_tree_forward_dynamics(system, state), state)
     >>> bool(abs(tau).max() < 1e-12)
     True
     """
+    state = given(system, state)
     work, w = _prepare(system, state)
     w.a[:] = sized(a, system.nv, "a")
-    given = np.zeros(system.nv)
-    add_user_forces(system, state.t, state.q, state.v, given)
+    applied = np.zeros(system.nv)
+    add_user_forces(system, state.t, state.q, state.v, applied)
     rnea.rnea(system.ints, system.floats, work)
-    return _finite(system, w.tau - given, "generalised force", state.t)
+    return _finite(system, w.tau - applied, "generalised force", state.t)
 
 
 def open_tree_mass_matrix(system: System, state: State | None = None) -> Array:
@@ -296,14 +286,14 @@ def open_tree_mass_matrix(system: System, state: State | None = None) -> Array:
     return M
 
 
-def open_tree_body_jacobian(system: System, state: State, body: str) -> Array:
+def open_tree_body_jacobian(system: System, body: str, state: State | None = None) -> Array:
     """Jacobian (6, nv) of a body: angular velocity, then velocity of its frame's origin, in world axes.
 
     Examples
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> ld.tree.open_tree_body_jacobian(system, system.state(), "crank").shape
+    >>> ld.tree.open_tree_body_jacobian(system, "crank").shape
     (6, 3)
     """
     if body not in system.bodies:
@@ -444,7 +434,7 @@ def apart(system: System, q: ArrayLike, p: ArrayLike) -> float:
     return float(np.abs(d).max(initial=0.0))
 
 
-def readings(system: System, state: State, other: System) -> Array:
+def readings(system: System, other: System, state: State | None = None) -> Array:
     """Joint coordinates that forces, relations and measures in laws of `other` depend on, with full turns; else zero.
 
     `other` is the same mechanism with other cuts, possibly without some of its forces. With these values it reads the
@@ -454,7 +444,7 @@ def readings(system: System, state: State, other: System) -> Array:
     --------
     >>> import loopdyn as ld
     >>> system = ld.library.four_bar().compile()
-    >>> readings(system, system.state(), system.absolute).size
+    >>> readings(system, system.absolute).size
     0
     """
     if (out := np.zeros(len(system.model.reader))).size:

@@ -36,6 +36,8 @@ def table_place(system: System, table: TableUse) -> int | None:
     k = table.lookup.variable
     if table.force < 0 or k == 0:
         return 0
+    if k < 0:
+        return None  # of a measure
     force = system.model.force[table.force]
     if force[FORCE_ON] != ON_FREEDOM or force[FORCE_CUT] >= 0:
         return None
@@ -44,7 +46,7 @@ def table_place(system: System, table: TableUse) -> int | None:
 
 
 def table_variable(system: System, table: TableUse, state: State) -> float:
-    """Value of the variable of a table at a state, SI."""
+    """Value of the variable of a table at a state, SI; of a measure in the units of the model."""
     place = table_place(system, table)
     if place is not None:
         return float([state.t, *state.q, *state.v][place])
@@ -52,7 +54,8 @@ def table_variable(system: System, table: TableUse, state: State) -> float:
     w = system.open_work(work)
     w.t[0], w.q[:], w.v[:] = state.t, state.q, state.v
     read_law(system.ints, system.floats, work, table.force)
-    return float(w.jets[table.lookup.variable, 0])
+    entry = table.lookup.entry
+    return float(w.jets[table.lookup.variable, 0]) if entry is None else entry.evaluate(w.jets[:, 0].tolist())
 
 
 def check_tables(system: System, states: Iterable[State]) -> None:

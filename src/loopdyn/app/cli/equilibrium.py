@@ -9,7 +9,15 @@ import typer
 
 from loopdyn.app.cli.answers import exit_on_error, print_json, print_text
 from loopdyn.app.cli.models import load_system, tolerated_start
-from loopdyn.app.cli.options import AngleTolerance, LengthTolerance, ModelFile, Parameters, assignments, check_labels
+from loopdyn.app.cli.options import (
+    AngleTolerance,
+    AsJson,
+    LengthTolerance,
+    ModelFile,
+    Parameters,
+    assignments,
+    check_labels,
+)
 
 
 def equilibrium(
@@ -22,7 +30,7 @@ def equilibrium(
     angle_tolerance: AngleTolerance = None,
     length_tolerance: LengthTolerance = None,
     changed: Parameters = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (SI units) instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find static equilibria and their stability.
 

@@ -103,7 +103,7 @@ def _masses(system: System) -> str:
     """Masses of the bodies, and their sum."""
     from loopdyn.engine import records as rec
 
-    body = system.model.body[system.n_bases :, rec.MASS]
+    body = system.model.body[system.n_bases :, rec.MASS] / system.units.factor("mass")
     names = system.bodies[system.n_bases :]
     listed = [f"{name} {mass:.4g}" for name, mass in zip(names[:SHOWN], body, strict=False)]
     more = ["..."] if len(names) > SHOWN else []
@@ -114,7 +114,7 @@ def _sizes(system: System) -> list[tuple[str, str]]:
     topology, units = system.topology, system.mechanism.units.model_dump()
     return [
         ("bodies", str(system.nb)),
-        ("masses in kg", _masses(system)),
+        (f"masses in {system.units.mass}", _masses(system)),
         ("joints", f"{len(topology.edges)}, of which {len(topology.cuts)} cut"),
         ("loops", str(len(topology.loops))),
         ("coordinates", f"nq = {system.nq}"),

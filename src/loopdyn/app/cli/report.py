@@ -61,11 +61,11 @@ def report(
     with exit_on_error(f"loopdyn report {file}"):
         mechanism = load_mechanism(file, changed)
         tolerance = pair_of_tolerances(angle_tolerance, length_tolerance)
-        found = None if table is None else variants(mechanism, table, until, tolerance=tolerance)
+        found = None if table is None else variants(mechanism, table, (0.0, until), tolerance=tolerance)
         draw_into_files()
         over = None if start is None or stop is None else (start, stop)
         chosen: dict[str, Any] = {"turn": turn, "over": over, "variants": found, "tolerance": tolerance}
-        write(mechanism, output, time=until, title=title, author=author, notes=notes, **chosen)
+        write(mechanism, output, t_span=(0.0, until), title=title, author=author, notes=notes, **chosen)
     typer.echo(f"written: {output}")
     if found is not None and found.stopped:
         typer.echo(found.stopped, err=True)

@@ -73,7 +73,7 @@ def run(
     residual, events and warnings. Ctrl-C keeps the results so far, with the exit
     code 130. The exit code is 1 if the model is wrong or the run fails; results
     until then are written all the same. The last state in --json is in the units of
-    the file; loads and energies are in SI units.
+    the file, energies are in J.
 
     With --variants every line of the table is run with its values of parameters; a
     run that fails says why and does not stop the others. --html then writes a
@@ -226,6 +226,7 @@ def _run_variants(
 ) -> None:
     """Run all variants of a table, print and write their results; exit code 1 if one failed."""
     from loopdyn.output.report import report as write
+    from loopdyn.run.simulate import output_times
     from loopdyn.studies.variants import variants
 
     if html is not None and html.suffix != ".html":
@@ -233,13 +234,14 @@ def _run_variants(
     with exit_on_error(f"loopdyn run {file} --variants {table}", "the model or the table"):
         mechanism = load_mechanism(file, changed)
         settings = settings | {"tolerance": pair_of_tolerances(*tolerances)}
+        times = None if every is None else output_times(0.0, until, every)
         with collected_warnings() as notes:
-            found = variants(mechanism, table, until, every=every, progress=not as_json, **settings)
+            found = variants(mechanism, table, (0.0, until), t_eval=times, progress=not as_json, **settings)
             if csv is not None:
                 found.to_csv(csv)
             if html is not None and not found.stopped:
                 draw_into_files()
-                write(mechanism, html, time=until, variants=found, progress=False, **settings)
+                write(mechanism, html, t_span=(0.0, until), variants=found, progress=False, **settings)
     written = [str(f) for f in (csv, None if found.stopped else html) if f is not None]
     if as_json:
         rows = found.table().to_dict(orient="index")

@@ -133,9 +133,9 @@ class Desk:
         except LoopdynError as error:
             return Moved(str(error))
         self.state = state
-        gap = float(np.abs(terms(self.system, state).phi).max(initial=0.0))
+        gap = float(np.abs(terms(self.system, state).phi / self.system.row_units).max(initial=0.0))
         placement = StillPose(self.system, state).placement()
-        return Moved(f"all loops closed to {gap:.0e} rad or m", placement, state.q.tolist())
+        return Moved(f"all loops closed to {gap:.0e} rad, or relative to size", placement, state.q.tolist())
 
     # -------------------------------------------------------------------------------------------------- run
 

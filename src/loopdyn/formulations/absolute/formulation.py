@@ -253,7 +253,7 @@ class _BodyLevel:
         work = self._tree_work(state)
         rest = body_motion(system, state)
         there = self._free_state(state, rest)
-        now = terms(full, there, readings(system, state, full), carried_rows(system, state, full, there))
+        now = terms(full, there, readings(system, full, state), carried_rows(system, state, full, there))
         R = rest.rotation[nb:]
         omega, com = rest.angular_velocity[nb:], np.einsum("nij,nj->ni", R, self.com)
         # speeds of body i = [R^T w, R^T (r' + c~ w)]; zero x needs accelerations `bias` of these speeds

@@ -11,6 +11,7 @@ from loopdyn.errors import ModelError, Problem
 from loopdyn.interchange.report import Imported
 from loopdyn.spatial.rotations import to_matrix
 from loopdyn.system.system import State, System
+from loopdyn.tree.start import given
 
 Array = NDArray[np.float64]
 
@@ -57,14 +58,15 @@ class ImportedMJCF(Imported):
             labels_q, labels_v = system.joints[j.name].spec.labels(j.name)
             q |= dict(zip(labels_q, x[j.q : j.q + len(labels_q)], strict=True))
             if y is not None:
-                given = y[j.v : j.v + len(labels_v)]
+                speeds = y[j.v : j.v + len(labels_v)]
                 if j.kind == FREE:
-                    given = np.concatenate([given[3:], to_matrix(x[j.q + 3 : j.q + 7]).T @ given[:3]])
-                v |= dict(zip(labels_v, given, strict=True))
+                    speeds = np.concatenate([speeds[3:], to_matrix(x[j.q + 3 : j.q + 7]).T @ speeds[:3]])
+                v |= dict(zip(labels_v, speeds, strict=True))
         return system.state(q, v, t)
 
-    def to_mujoco(self, system: System, state: State) -> tuple[Array, Array]:
-        """`qpos` and `qvel` of MuJoCo at a state of :meth:`compile`'s system."""
+    def to_mujoco(self, system: System, state: State | None = None) -> tuple[Array, Array]:
+        """`qpos` and `qvel` of MuJoCo at a state of :meth:`compile`'s system, by default its start."""
+        state = given(system, state)
         x, y = [], []
         for j in self.joints:
             q, v = self._values(system, j, state.q, state.v)
@@ -72,8 +74,9 @@ class ImportedMJCF(Imported):
             y.append(np.concatenate([to_matrix(q[3:]) @ v[3:], v[:3]]) if j.kind == FREE else v)
         return np.concatenate([*x, []]), np.concatenate([*y, []])
 
-    def qacc(self, system: System, state: State, a: ArrayLike) -> Array:
-        """`qacc` of MuJoCo for accelerations `a` of :meth:`compile`'s system."""
+    def qacc(self, system: System, a: ArrayLike, state: State | None = None) -> Array:
+        """`qacc` of MuJoCo for accelerations `a` of :meth:`compile`'s system at a state, by default its start."""
+        state = given(system, state)
         z = []
         for j in self.joints:
             q, v = self._values(system, j, state.q, state.v)

@@ -96,7 +96,7 @@ def _writer(kind: str, fps: int) -> Any:
 
 
 def _room_of_motion(drawing: Drawing, poses: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Lowest and highest values along the axes of the picture, over all poses."""
+    """Lowest and highest values along the axes of the picture, over all poses, in the declared unit."""
     basis = axes_of_picture(drawing)[: 3 if drawing.normal is None else 2]
     points = []
     for body in drawing.bodies:
@@ -104,7 +104,7 @@ def _room_of_motion(drawing: Drawing, poses: tuple[Array, Array]) -> tuple[Array
         if own:
             all_ = poses[0][:, body.row, None] + np.array(own) @ poses[1][:, body.row].transpose(0, 2, 1)
             points.append((all_ @ basis.T).reshape(-1, len(basis)))
-    every = np.concatenate(points)
+    every = np.concatenate(points) / drawing.system.units.factor("length")
     return every.min(axis=0), every.max(axis=0)
 
 

@@ -86,14 +86,16 @@ def axes_of_picture(drawing: Drawing) -> Array:
 
 
 def draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
-    """Draw all bodies, joints and springs into `ax`, with equal scales on its axes."""
+    """Draw all bodies, joints and springs into `ax`, with equal scales on its axes, in the declared unit of length."""
     flat = drawing.normal is not None
     basis = axes_of_picture(drawing)
     positions, rotations = poses
+    unit = drawing.system.units.factor("length")
+    size = drawing.size / unit
 
     def seen(row: int, points: Array) -> Array:
-        """Points of a body's frame in the axes of the picture, one row each."""
-        all_three = (positions[row] + np.atleast_2d(points) @ rotations[row].T) @ basis.T
+        """Points of a body's frame in the axes of the picture, one row each, in the declared unit."""
+        all_three = (positions[row] + np.atleast_2d(points) @ rotations[row].T) @ basis.T / unit
         result: Array = all_three[:, :2] if flat else all_three
         return result
 
@@ -104,19 +106,19 @@ def draw(ax: Any, drawing: Drawing, poses: Poses, names: bool) -> None:
             room.append(seen(body.row, shape.outline()))
     for span in drawing.spans:
         a, b = (seen(row, p)[0] for row, p in zip(span.bodies, span.points, strict=True))
-        line = _coil(a, b, 0.03 * drawing.size) if span.kind == "coil" else np.array([a, b])
+        line = _coil(a, b, 0.03 * size) if span.kind == "coil" else np.array([a, b])
         ax.plot(*line.T, color="#c2803a", lw=1.3, zorder=3)
         room.append(np.array([a, b]))
         for row, end in zip(span.bodies, (a, b), strict=True):
             if row < drawing.system.n_bases and flat:
-                _draw_support(ax, end, 0.045 * drawing.size)
+                _draw_support(ax, end, 0.045 * size)
     for joint in drawing.joints:
         at = seen(joint.child, joint.M[0])[0]
-        _draw_joint(ax, drawing, joint, at, seen, flat)
+        _draw_joint(ax, drawing, joint, at, seen, flat, size)
         room.append(at[None])
     if names:
-        _write_names(ax, drawing, seen, flat)
-    _frame(ax, np.concatenate(room), flat, basis)
+        _write_names(ax, drawing, seen, flat, size)
+    _frame(ax, np.concatenate(room), flat, basis, drawing.system.units.length)
 
 
 def _draw_shape(ax: Any, shape: Shape, seen: Projection, colour: str, drawing: Drawing, flat: bool) -> None:
@@ -163,19 +165,19 @@ def _outlines(shape: Shape) -> Iterator[Array]:
         yield shape.position + line @ shape.axes.T
 
 
-def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: Any, flat: bool) -> None:
-    marker, size = MARKERS.get(joint.spec.type, OTHER_MARKER)
+def _draw_joint(ax: Any, drawing: Drawing, joint: JointData, at: Array, seen: Any, flat: bool, size: float) -> None:
+    marker, points = MARKERS.get(joint.spec.type, OTHER_MARKER)
     grounded = min(joint.parent, joint.child) < drawing.system.n_bases
     fill = GROUND_COLOUR if grounded else "white"
     inner = INK if joint.spec.type == "spherical" else fill
-    ax.plot(*at[:, None], marker, ms=size, mfc=inner, mec=INK, mew=1.4, zorder=5)
+    ax.plot(*at[:, None], marker, ms=points, mfc=inner, mec=INK, mew=1.4, zorder=5)
     if isinstance(joint.spec, AxisJoint):
         axis, reach = joint.F[1][:, 2], (0.12 if joint.spec.type == "revolute" else 0.3) * drawing.size
         line = seen(joint.parent, joint.F[0] + np.outer([-reach, reach], axis))
         if not (flat and joint.spec.type == "revolute"):
             ax.plot(*line.T, color="0.45", lw=1.0, ls=(0, (6, 2, 1, 2)), zorder=1)
     if grounded and flat and joint.spec.type != "prismatic":
-        _draw_support(ax, at, 0.045 * drawing.size)
+        _draw_support(ax, at, 0.045 * size)
 
 
 def _draw_support(ax: Any, at: Array, side: float) -> None:
@@ -203,10 +205,10 @@ def _coil(a: Array, b: Array, radius: float) -> Array:
     return result
 
 
-def _write_names(ax: Any, drawing: Drawing, seen: Any, flat: bool) -> None:
+def _write_names(ax: Any, drawing: Drawing, seen: Any, flat: bool, size: float) -> None:
     by_place: dict[tuple[float, ...], list[str]] = {}
     for joint in drawing.joints:
-        place = tuple(np.round(seen(joint.child, joint.M[0])[0] / drawing.size, 3) * drawing.size)
+        place = tuple(np.round(seen(joint.child, joint.M[0])[0] / size, 3) * size)
         by_place.setdefault(place, []).append(joint.name)
     style = {"fontsize": 9, "color": INK, "zorder": 7, "annotation_clip": False}
     box = {"boxstyle": "round,pad=0.12", "fc": "white", "ec": "none", "alpha": 0.7}
@@ -226,22 +228,21 @@ def _note(ax: Any, text: str, at: Array, offset: tuple[int, int], flat: bool, st
         ax.text(*at, f" {text}", **style, va="bottom" if offset[1] > 0 else "top")
 
 
-def _frame(ax: Any, points: Array, flat: bool, basis: Array) -> None:
+def _frame(ax: Any, points: Array, flat: bool, basis: Array, unit: str) -> None:
     """Set equal scales with a margin."""
     low, high = points.min(axis=0), points.max(axis=0)
-    names = [axis_name(row) for row in basis]
+    names = [f"{axis_name(row)} in {unit}" for row in basis]
     if flat:
         room = 0.09 * float(np.max(high - low))
         ax.set_xlim(low[0] - room, high[0] + room)
         ax.set_ylim(low[1] - room, high[1] + room)
         ax.set_aspect("equal", adjustable="box")
-        ax.set_xlabel(f"{names[0]} in m")
-        ax.set_ylabel(f"{names[1]} in m")
+        ax.set(xlabel=names[0], ylabel=names[1])
         ax.grid(color="0.92")
         ax.set_axisbelow(True)
         return
     set_room(ax, low, high)
-    ax.set(xlabel=f"{names[0]} in m", ylabel=f"{names[1]} in m", zlabel=f"{names[2]} in m")
+    ax.set(xlabel=names[0], ylabel=names[1], zlabel=names[2])
     ax.view_init(elev=18, azim=-62)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.pane.set_facecolor("0.985")

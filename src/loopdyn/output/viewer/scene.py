@@ -15,7 +15,7 @@ from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
 from loopdyn.output.viewer.quantities import chosen_plots, quantities_of, transmission_groups
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
-from loopdyn.system.system import JointData, Pose, State, System
+from loopdyn.system.system import JointData, Pose, State, System, point_on
 from loopdyn.tree.functions import body_motion
 
 Trace = str | tuple[str, ArrayLike]
@@ -157,12 +157,17 @@ def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
     if body not in s.bodies:
         raise ModelError([Problem("traces", f"there is no body '{body}'", nearest(body, s.bodies))])
     row = s.bodies.index(body)
-    p, R = s.reference_poses[row]
     where = np.asarray(point, float)
     if where.shape != (3,) or not np.isfinite(where).all():
-        raise ModelError([Problem("traces", f"the point of body '{body}' is not x, y, z", "Give three numbers in m.")])
+        raise ModelError(
+            [
+                Problem(
+                    "traces", f"the point of body '{body}' is not x, y, z", f"Give three numbers in {s.units.length}."
+                )
+            ]
+        )
     name = f"{body} ({', '.join(f'{v:g}' for v in where)})"
-    return {"name": name, "body": row, "point": floats(R.T @ (where - p))}
+    return {"name": name, "body": row, "point": floats(point_on(s, body, where))}
 
 
 def _view(drawing: Drawing, poses: tuple[Array, Array], room: float) -> dict[str, Any]:

@@ -42,6 +42,8 @@ class Lookup:
         Behaviour beyond the first and the last point.
     scale : float
         The table is written in `scale` times the variable.
+    entry : Program, optional
+        Program of a quantity that is no variable, by which the table is entered; `variable` is then -1.
     """
 
     variable: int
@@ -50,6 +52,7 @@ class Lookup:
     kinks: FloatArray
     outside: Outside
     scale: float
+    entry: Program | None = None
 
     @property
     def exits(self) -> FloatArray:
@@ -199,6 +202,7 @@ def table_program(
     input_scale: float = 1.0,
     output_scale: float = 1.0,
     periodic: bool = False,
+    entry: Sequence[Instruction] = (),
 ) -> Program:
     """Program of a curve through points.
 
@@ -207,7 +211,7 @@ def table_program(
     x, y : (n,) array_like
         At least two points, `x` strictly increasing.
     variable_index : int
-        Index of the variable.
+        Index of the variable; -1 with an `entry`.
     interpolation : {"monotone", "linear", "cubic"}
         Monotone cubics (PCHIP: between two points the curve stays between their values; its slope is continuous),
         straight lines, or the natural cubic spline, whose curvature is continuous and which may overshoot.
@@ -219,6 +223,8 @@ def table_program(
     periodic : bool
         Make a cubic smooth at the ends as well, whose values are equal; the variable is not reduced to the range of
         the table.
+    entry : list of instructions
+        Program of the quantity by which the table is entered, if it is no variable.
 
     Raises
     ------
@@ -233,19 +239,21 @@ def table_program(
     >>> table_program([0.0, 1.0], [0.0, 10.0], 0, outside="hold").evaluate([2.0])
     10.0
     """
-    if variable_index < 0:
+    if variable_index < 0 and not entry:
         raise ExpressionError(f"variable index {variable_index} is negative. Count the variables from 0")
     check_scales(input_scale, output_scale)
     knots, values = _table_points(x, y)
     pieces = _pieces(knots, values, interpolation, outside, periodic)
-    steps = [(OP.VARIABLE, variable_index), (OP.SCALE, input_scale), (OP.SPLINE, 0.0), (OP.SCALE, output_scale)]
+    given = list(entry) or [(OP.VARIABLE, variable_index)]
+    steps = [*given, (OP.SCALE, input_scale), (OP.SPLINE, 0.0), (OP.SCALE, output_scale)]
     # layout read by the kernel: n, the n knots, and for n + 1 pieces c0..c3 of powers of (x - knot)
     constants = [len(knots), *knots.tolist(), *pieces.ravel().tolist()]
     program = assemble([s for s in steps if s != (OP.SCALE, 1.0)], constants)
     slope, curvature = _jumps(knots, values, pieces)
     at = knots / input_scale
     corners, kinks = np.sort(at[slope | curvature]), np.sort(at[slope])
-    return replace(program, table=Lookup(variable_index, np.sort(at), corners, kinks, outside, input_scale))
+    of = assemble(entry) if entry else None
+    return replace(program, table=Lookup(variable_index, np.sort(at), corners, kinks, outside, input_scale, of))
 
 
 def check_scales(*scales: float) -> None:
