@@ -199,6 +199,8 @@ def test_velocities_are_stored_for_motions_in_one_plane_only():
     platform = describe(sweeps.platform())
     assert platform["in_plane"] is None
     assert not {"velocity", "spin"} & set(platform["arrays"])
+
+
 def test_gaps_and_forces_of_contacts_can_be_plotted():
     """A stop of a slide and one of an angle: each in its unit."""
     m = ld.Mechanism("stops", gravity=(0, -9.81, 0), units={"length": "mm", "angle": "deg"})
