@@ -533,7 +533,7 @@ def _clearly_possible(inertia: Array) -> bool:
 
 def impossible(mass: float, inertia: Array) -> tuple[str, str] | None:
     """Reason why no body can have this mass and inertia about its centre, and a hint; None if one can."""
-    problem = _impossible_moments(inertia.tobytes())
+    problem = _impossible_moments(np.asarray(inertia, float).tobytes())
     if math.isnan(mass) or (mass >= 0.0 and problem is None):
         return None  # NaN is reported when the number is read
     if mass < 0.0 and not math.isnan(inertia.min()):
