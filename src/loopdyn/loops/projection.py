@@ -205,7 +205,7 @@ def nearest_speeds(
         r = A @ v + b
         rounding = ROUNDING * (np.abs(A) @ np.abs(v) + np.abs(b))
         if (np.abs(r) <= rounding).all() or (n > 0 and not system.affine and largest(r) <= enough):
-            break
+            break  # only rounding is left, or little enough
         L = metric(now.M) if L is None else L
         step = smallest_steps(A, L, rank) if step is None else step
         v = v + step(r)

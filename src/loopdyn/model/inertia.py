@@ -536,7 +536,7 @@ def impossible(mass: float, inertia: Array, units: Units) -> tuple[str, str] | N
 
     `mass` and `inertia` are in SI units, the reason is in `units`.
     """
-    found = _impossible_moments(inertia.tobytes())
+    found = _impossible_moments(np.asarray(inertia, float).tobytes())
     if math.isnan(mass) or (mass >= 0.0 and found is None):
         return None  # NaN is reported when the number is read
     if mass < 0.0 and not math.isnan(inertia.min()):
