@@ -585,6 +585,12 @@ def test_the_command_prints_modes(tmp_path):
     assert (tmp_path / "lin.npz").exists()
     result = CliRunner().invoke(app, ["modes", str(file)])
     assert "rad/s" in result.output
+    files = {option: tmp_path / name for option, name in (("--plot", "poles.png"), ("--animate", "mode.html"))}
+    given = [x for option, name in files.items() for x in (option, str(name))]
+    result = CliRunner().invoke(app, ["modes", str(file), "--mode", "1", *given])
+    assert result.exit_code == 0, result.output
+    assert files["--plot"].read_bytes().startswith(b"\x89PNG")
+    assert "body" in files["--animate"].read_text()
 
 
 def test_positions_and_speeds_of_a_rolling_disc_can_be_chosen():

@@ -82,7 +82,7 @@ def refined(y, t):
     return max(p(inside[np.abs(inside) < 1.5]), default=y[k])
 
 
-def check_run(build, parameters, span, step=1e-3, event=True, tolerance=1e-7, formulation="auto"):
+def check_run(build, parameters, span, step=1e-3, event=True, tolerance=1e-7, formulation="auto", switched=False):
     """Five functionals of a run, reversed at an event half-way, against differences of whole simulations."""
     from scipy.integrate import simpson
 
@@ -119,6 +119,10 @@ def check_run(build, parameters, span, step=1e-3, event=True, tolerance=1e-7, fo
     found = ld.sensitivity(
         system, of, parameters, state=state, hold=held, t_span=(0, span), events=events, formulation=formulation
     )
+
+    if switched:
+        run = ld.simulate(system, state, (0, span), events=events, progress=False, formulation=formulation)
+        assert {"coordinate switch", "crossing"} <= {e.kind for e in run.events}
 
     def whole(name, x):
         other = system.with_parameters(**{name: x})
@@ -284,3 +288,15 @@ def test_runs_of_the_library_against_differences(name):
     """Five functionals by two parameters, with an event that reverses the motion half-way."""
     build = ld.library.ALL[name]
     check_run(build, numbers(build()), SPANS.get(name, 0.3), STEPS.get(name, 1e-3))
+
+
+# Seconds after which other coordinates have become better, by mechanism; the others of the library keep theirs.
+SWITCHING = {"four_bar": 0.6, "watt": 0.9, "stephenson": 0.9, "five_bar": 0.3, "star_ladder": 0.6, "theo_jansen": 0.3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SWITCHING)
+def test_runs_of_the_library_with_an_event_and_a_switch_against_differences(name):
+    """As above by `partition`, which exchanges independent speeds as soon as others are better by a thousandth."""
+    build = ld.library.ALL[name]
+    check_run(build, numbers(build()), SWITCHING[name], formulation=ld.Partition(switch=1.001), switched=True)

@@ -146,7 +146,8 @@ def _along(system: System, run: Run, options: _Options, independent: Sequence[st
 def _require_same_constraints(run: Run) -> None:
     """Raise if constraints of a run change, or are not those of its system."""
     changed = any(phase.locks or phase.released or phase.added for phase in run.phases)
-    if changed or len({id(system) for system, _, _ in run.pieces}) > 1:
+    present = [system for system, _, _ in run.pieces]
+    if changed or len({phase.touching for phase in run.phases if any(phase.system is s for s in present)}) > 1:
         raise LoopdynError(
             f"constraints change in this run of '{run.system.name}' (locks, releases, contacts), and with them the "
             "states of linear equations. Linearize a run between these events, or single states: "

@@ -140,7 +140,7 @@ def _with_rows(system: System, sides: Sequence[Side]) -> System:
         m = system.mechanism.model_copy(deep=True)
         m.contacts.clear()
         add_rows(m, sides)
-        return build(m, list(system.topology.cuts), counted=system.counted)
+        return build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
 
     return system.kept.find("resting contacts", tuple(side.name for side in sides), made)
 

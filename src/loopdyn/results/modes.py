@@ -118,9 +118,9 @@ class Modes:
         """
         from loopdyn.output.mode_animation import animate_mode
 
-        return animate_mode(self.film(mode, size), path, **options)
+        return animate_mode(self._film(mode, size), path, **options)
 
-    def film(self, mode: int, size: float | None = None) -> ModeFilm:
+    def _film(self, mode: int, size: float | None = None) -> ModeFilm:
         """One period of a mode as a motion that pages show; arguments as of :meth:`animate`."""
         from loopdyn.output.mode_animation import mode_film
 

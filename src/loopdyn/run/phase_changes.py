@@ -53,7 +53,13 @@ class PhaseFamily(Family):
         """System of the phase with a parameter larger by x, coordinates locked where they then are."""
         of, k = self.base.varied(name, x), self.parameters.index(name)
         values = {label: value + x * float(self.locks[label][k]) for label, value in self.phase.locks.items()}
-        return compiled(of, replace(self.phase, locks=values)).system
+        made = compiled(of, replace(self.phase, locks=values)).system
+        if not np.array_equal(made.ints, self.system.ints):
+            raise LoopdynError(
+                f"the structure of '{self.system.name}' behind a change of constraints changes with its parameter "
+                f"'{name}', so there is no derivative by it. Choose another value."
+            )
+        return made
 
 
 def change_phase(

@@ -66,6 +66,9 @@ class ModesPanel:
             return
         finally:
             self.button.set_enabled(True)
+        if self.describes() != given:
+            self._say("the text has changed: find the modes again")
+            return
         self._say(found.text)
         self.names = found.names
         self.choice.set_enabled(bool(found.names))

@@ -206,7 +206,7 @@ class Desk:
         """Page with one period of a mode."""
         if self.shapes is None:
             raise LoopdynError("there are no modes to show. Find them first.")
-        film = self.shapes.film(number)
+        film = self.shapes._film(number)
         scene = describe(film, forces=False, plots=["q"]) | THEME
         return page_text(scene, f"{film.system.name}, mode {number}", LIBRARY_URL)
 
