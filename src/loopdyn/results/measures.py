@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.analysis.measured_rows import MeasuredRows
+from loopdyn.engine.cached import cached_property
 from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.quantities.dimensions import unit_factor
 from loopdyn.quantities.expressions import Program, Term, run_program

@@ -21,7 +21,7 @@ from loopdyn.studies.study import study
 
 Array = NDArray[np.float64]
 MOST_COMBINATIONS = 256  # of ends of the bands, all of which are analysed
-RESOLVED = 1e-9  # relative difference of two values of a measure that is more than the closure of loops
+RESOLVED = 1e-9  # difference of two values of a measure that is worth a warning, relative to it or to one
 TAILS = (0.00135, 0.99865)  # probabilities outside of three standard deviations of a normal distribution
 
 
@@ -245,7 +245,7 @@ class _Linear:
 
         Those of a normal distribution may be: its tails are outside of the bands.
         """
-        beyond = RESOLVED * max(abs(low), abs(high))
+        beyond = RESOLVED * max(1.0, abs(low), abs(high))  # a measure that is zero has rounding
         if all(b.distribution != "normal" for b in self.bands.values()):
             if x.min() < low - beyond or x.max() > high + beyond:
                 warn(
