@@ -19,7 +19,6 @@ def stepped(system: ld.System, start: ld.State, end: float, step: float, **optio
     return ld.simulate(system, start, (0, end), **given, **options).raise_if_failed()
 
 
-@pytest.mark.jit_off
 @pytest.mark.parametrize("step", [1e-2, 1e-3])
 def test_a_bouncing_ball_comes_to_rest_through_infinitely_many_impacts(step):
     """At rest at sqrt(2 h/g) (1 + e)/(1 - e) = 4.0637127689 s, within some steps; all energy is booked."""
@@ -42,7 +41,6 @@ def test_a_bouncing_ball_comes_to_rest_through_infinitely_many_impacts(step):
     assert "momentum steps" in run.decided
 
 
-@pytest.mark.jit_off
 def test_the_error_is_of_first_order():
     """Speed after the fourth impact, and heights, of a ball with e = 0.8: errors over the step stay bounded."""
     system, fall = ball(0.8), np.sqrt(2 / G)
@@ -53,7 +51,6 @@ def test_the_error_is_of_first_order():
         np.testing.assert_allclose(run.path.q[1:3, 0], [0.8**2, 0.8**4], atol=3.0 * np.sqrt(2 * G) * step)
 
 
-@pytest.mark.jit_off
 def test_newtons_cradle_in_steps():
     """All four contacts in one step: Moreau's rule, (-0.6, 0.4, 0.4, 0.4, 0.4)."""
     system = cradle("simultaneous")
@@ -127,7 +124,6 @@ def test_moreau_steps_are_those_of_momentum():
         sim.copy()
 
 
-@pytest.mark.jit_off
 def test_events_of_users_in_momentum_steps():
     """A kick of 1 m/s; an end on the way up; a lock is refused in words."""
     system = ball(0.8)

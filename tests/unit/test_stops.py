@@ -153,9 +153,11 @@ def test_both_bounds_of_a_stop():
 
 @pytest.mark.jit_off
 def test_an_output_at_the_time_of_an_impact_is_the_state_before_it():
-    end = np.sqrt(2 / G)
-    run = drop(ball(0.0), 1.0, t_eval=[0.0, end, 1.0])
-    np.testing.assert_allclose(run.path.q[:, 0], [1.0, 0.0, 0.0], atol=1e-15)
+    """At the time of the event itself, which does not depend on the outputs."""
+    hit = drop(ball(0.0), 1.0).events[0].t
+    run = drop(ball(0.0), 1.0, t_eval=[0.0, hit, 1.0])
+    assert run.events[0].t == hit
+    np.testing.assert_allclose(run.path.q[:, 0], [1.0, 0.0, 0.0], atol=1e-14)  # rounding of the time, at 4.4 m/s
     np.testing.assert_allclose(run.path.v[:, 0], [0.0, -np.sqrt(2 * G), 0.0], rtol=1e-12)
     np.testing.assert_allclose(run["floor.force"].values, [0.0, 0.0, 2.0 * G], rtol=1e-12)
 

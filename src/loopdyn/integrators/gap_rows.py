@@ -37,7 +37,7 @@ class GapRows(NamedTuple):
     work: Any
     rate: Any  # (nc,) of all rows
     row: Any  # (n,) of each gap
-    number: Any  # (n, 3) see below
+    number: Any  # (n, 3) FACTOR, MARGIN, CORNERS
     ends: Any  # (4, n) gaps at the start of the last step, rates there, gaps at its end, rates there
     at: Any  # (1,) time of that end; NaN if it is to be computed again
 

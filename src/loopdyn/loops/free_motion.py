@@ -1,8 +1,8 @@
 """Motion of a mechanism without its contacts at a state: accelerations, and what impulses do to the speeds.
 
 Small systems use a basis N of the motions that the constraint rows allow, by dense matrices. Large ones use the sparse
-elimination of `graph`: the response to an impulse is the change of the accelerations under an additional load, one
-evaluation for each impulse, so that nothing grows faster than the number of bodies.
+elimination of `graph`: the response to an impulse is the change of the accelerations under an additional load, two
+evaluations for each impulse, so that nothing grows faster than the number of bodies.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class FreeMotion:
         """Speeds (nv, n) after unit impulses along rows (n, nv)."""
         raise NotImplementedError
 
-    def movable(self, rows: Array) -> NDArray[np.bool_]:
-        """Flags of the rows that the constraints alone do not hold."""
+    def movable(self, rows: Array, response: Array) -> NDArray[np.bool_]:
+        """Flags of the rows that the constraints alone do not hold; `response` is that of :meth:`respond`."""
         raise NotImplementedError
 
 
@@ -108,7 +108,7 @@ class _Dense(FreeMotion):
         found: Array = self.N @ np.linalg.solve(self.inertia, (rows @ self.N).T)
         return found
 
-    def movable(self, rows: Array) -> NDArray[np.bool_]:
+    def movable(self, rows: Array, response: Array) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.linalg.norm(rows @ self.N, axis=1) > HELD * np.linalg.norm(
             rows * self._units, axis=1
         )
@@ -144,11 +144,11 @@ class _Sparse(FreeMotion):
             found[:, n] = self._change(row, self.a, lambda load: self._accelerations(self._user + load))
         return found
 
-    def movable(self, rows: Array) -> NDArray[np.bool_]:
+    def movable(self, rows: Array, response: Array) -> NDArray[np.bool_]:
         s, state = self.system, self.state
         free = open_tree_forward_dynamics(s, state)
         found = np.zeros(len(rows), bool)
-        for n, (row, answer) in enumerate(zip(rows, self.respond(rows).T, strict=True)):
+        for n, (row, answer) in enumerate(zip(rows, response.T, strict=True)):
             alone = self._change(row, free, lambda load: open_tree_forward_dynamics(s, state, load))
             found[n] = row @ answer > HELD_BY_RESPONSE * (row @ alone)
         return found

@@ -157,7 +157,7 @@ class ContactState:
         free, n, units = free_motion(self.bilateral, self.state), len(self.sides), self.bilateral.speed_units
         self.response = free.respond(J)
         self._A = J @ self.response
-        movable = free.movable(J)
+        movable = free.movable(J, self.response)
         self.b, self.inverse, self._summed = np.zeros((3, n))
         self.held, self.scale = np.zeros(n, bool), np.zeros(n)
         k, diagonal = self.closed, np.diag(self._A)

@@ -3,6 +3,7 @@
     regular            steps of the chosen integrator and formulation
     stiff              steps of the stiff integrator, since stability limited the step size
     singular passage   momentum steps through or near a singular pose
+    momentum steps     contacts act in momentum steps of one size, up to the end
     near miss          small regular steps near a singular pose, where two circuits come close without meeting
     finished, stopped, interrupted, failed            the run has ended, see `RunDriver.ended`
 
@@ -83,6 +84,8 @@ class RunDriver:
             return self.ended.status
         if self.poses.ongoing is not None:
             return "singular passage" if self.poses.ongoing.through else "near miss"
+        if self.events.pile is not None:
+            return "momentum steps"
         return "stiff" if isinstance(self.context.stepper.integrator, Stiff) else "regular"
 
     # ------------------------------------------------------------------------------------------------ start

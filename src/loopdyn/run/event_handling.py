@@ -125,12 +125,15 @@ class EventHandler:
         context, phase = self.context, self.context.journal.phase
         if not (isinstance(context.method, Auto) and context.method.passes(context.system)) or self.poses.ongoing:
             raise error
+        free = replace(phase, touching=(), implied=(), indeterminate=())
+        free = compiled(context.system, free, context.with_inputs)
+        if free.system is not context.system:  # locks and other changes of constraints
+            raise error
         context.recorder.take_back(state.t)
         context.contacts.leave_to_steps()
         watch = context.watch
         watch.crossings, watch.gaps = [w for w in watch.crossings if not w.contact], None
-        free = replace(phase, touching=(), implied=(), indeterminate=(), first=context.recorder.written)
-        context.enter(compiled(context.system, free, context.with_inputs), state)
+        context.enter(replace(free, first=context.recorder.written), state)
         monitor = context.stepper.monitor
         assert monitor is not None
         steps = Moreau(step=suitable_step(context.system, state))
