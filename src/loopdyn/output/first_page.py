@@ -61,11 +61,14 @@ def worst_bearings(run: Run, cycle: Cycle | None) -> list[list[Any]]:
     for joint in bearings.joints:
         force, _, known = bearings.load(joint)
         size = np.linalg.norm(force, axis=1)
+        unbounded = np.isnan(size)
+        size[unbounded] = 0.0
         last = size if cycle is None else size[cycle.first :]
         peaks = (
             [float(np.max(last))] if cycle is None else [float(np.max(size[: cycle.first + 1])), float(np.max(last))]
         )
-        rows.append((joint + ("" if known[:3].all() else " ?"), [*peaks, float(np.sqrt(np.mean(last**2)))]))
+        name = joint + ("" if known[:3].all() else " ?") + (", unbounded in a singular pose" if unbounded.any() else "")
+        rows.append((name, [*peaks, float(np.sqrt(np.mean(last**2)))]))
     return [[name, *values] for name, values in sorted(rows, key=lambda row: -max(row[1]))[:WORST]]
 
 

@@ -530,7 +530,7 @@
     const taken = [];
     for (const { span, where, kind } of labels) {
       const v = where(place).project(camera);
-      span.hidden = v.z > 1;
+      span.hidden = !(v.z <= 1); // also where there is no place, as of an instant centre far away
       const [dx, dy] = kind === "joint" ? [10, -24] : [8, 6];
       const y = ((1 - v.y) / 2) * h + dy;
       let x = ((v.x + 1) / 2) * w + dx;
