@@ -106,9 +106,9 @@ class Stop(OneSided):
                 self.joint,
                 x,
                 section,
-                self.measure,
-                self.stiffness or 0.0,
-                self.damping or 0.0,
+                measure=self.measure,
+                stiffness=self.stiffness or 0.0,
+                damping=self.damping or 0.0,
             )
             for key, x in given
         ]
