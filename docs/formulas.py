@@ -16,6 +16,10 @@ from mkdocs.exceptions import PluginError
 # What pymdownx.arithmatex makes of a formula: a span or a div, with the formula in \( ... \) or \[ ... \].
 IN_LINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.S)
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.S)
+# A dot, two dots, a bar, a hat or a tilde above a letter: an accent keeps its size; other signs above it are small.
+ACCENT = re.compile(
+    r"<mover>(?=(?:<mrow>)?<mi[^>]*>[^<]*</mi>(?:</mrow>)?<mo[^>]*>&#x(?:002D9|000A8|000AF|0005E|0007E);</mo>)"
+)
 
 
 def on_page_content(page_html: str, page: Any, **_: Any) -> str:
@@ -25,7 +29,7 @@ def on_page_content(page_html: str, page: Any, **_: Any) -> str:
         def replaced(found: re.Match[str]) -> str:
             formula = html.unescape(found[1]).strip()
             try:
-                drawn = str(convert(formula, display=display))
+                drawn = ACCENT.sub('<mover accent="true">', str(convert(formula, display=display)))
                 if "\\" in drawn or "<mi>&</mi>" in drawn:
                     raise ValueError("it has a command or an environment that cannot be drawn")
             except Exception as error:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +25,19 @@ BLUE, ORANGE = "#1f5fa8", "#b3410e"
 
 
 def names_of(page: str) -> dict[str, Any]:
-    """Names that the Python examples of a page define."""
+    """Names that the Python examples of a page define, run in a folder of their own with the files of the page."""
     names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```", (FOLDER / page).read_text("utf-8"), re.M | re.S):
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(block, page, "exec"), names)
+    text = (FOLDER / page).read_text("utf-8")
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        os.chdir(folder)
+        try:
+            for name, file in re.findall(r"Save it as `(\S+)`:\n\n```yaml\n(.*?)^```", text, re.M | re.S):
+                Path(name).write_text(file)
+            for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+                exec(compile(block, page, "exec"), names)
+        finally:
+            os.chdir(here)
     return names
 
 
@@ -101,9 +111,54 @@ def zero_freedom(folder: Path) -> None:
     figure.savefig(folder / "zero_freedom.png", dpi=110)
 
 
+def ride_frequency(folder: Path) -> None:
+    """Suspension at rest; frequencies of ride and wheel hop over the stiffness of the spring."""
+    import loopdyn as ld
+
+    names = names_of("ride_frequency.md")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.4), layout="constrained")
+    names["system"].plot(names["rest"].state, left, names=False)
+    left.set_title("at rest", fontsize=10)
+    left.set_axis_off()
+    springs = np.linspace(60.0, 140.0, 17)
+    frequencies = []
+    for spring in springs:
+        car = names["quarter_car"](spring).compile()
+        frequencies.append(ld.linearize(car, ld.equilibrium(car)).modes().frequency)
+    ride, hop = np.array(frequencies).T
+    right.plot(springs, ride, color=BLUE, label="ride")
+    right.plot(springs, hop / 10, color=ORANGE, ls="--", label="wheel hop, divided by 10")
+    right.axhline(1.3, color="0.5", ls=":", lw=1)
+    right.set(xlabel="stiffness of the spring in N/mm", ylabel="frequency in Hz", ylim=(1.0, 1.6))
+    right.legend(frameon=False)
+    figure.savefig(folder / "ride_frequency.png", dpi=110)
+
+
+def tolerance(folder: Path) -> None:
+    """Samples of the coupler point with the worst case; contributions of the lengths to the variance."""
+    names = names_of("tolerance.md")
+    found, summary, parts = names["found"], names["summary"], names["parts"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.0, 3.2), layout="constrained")
+    table = found.study.table()
+    left.plot(table["P.x"], table["P.y"], ".", color=BLUE, ms=3, label="400 samples")
+    left.plot(found.nominal["P.x"], found.nominal["P.y"], "P", color="black", label="nominal")
+    low, high = (summary.loc[["P.x", "P.y"], name].to_numpy() for name in ("worst_low", "worst_high"))
+    left.add_patch(plt.Rectangle(low, *(high - low), fill=False, ec=ORANGE, ls="--", label="worst case"))
+    left.set(xlabel="x in mm", ylabel="y in mm")
+    left.legend(frameon=True, fontsize=8)
+    lengths = list(dict.fromkeys(parts["dimension"]))
+    for shift, name, hatch, colour in ((-0.2, "P.x", "", BLUE), (0.2, "P.y", "///", "white")):
+        own = parts.loc[name].set_index("dimension").loc[lengths, "of_variance"]
+        right.bar(np.arange(len(lengths)) + shift, 100 * own, 0.4, label=name[-1], hatch=hatch, color=colour, ec=BLUE)
+    right.set_xticks(range(len(lengths)), lengths)
+    right.set_ylabel("part of the variance in %")
+    right.legend(frameon=False)
+    figure.savefig(folder / "tolerance.png", dpi=110)
+
+
 def main(folder: Path = FOLDER) -> None:
     """Write all pictures to a folder."""
-    for draw in (motor_sizing, play_and_stops, zero_freedom):
+    for draw in (motor_sizing, play_and_stops, zero_freedom, ride_frequency, tolerance):
         draw(folder)
         plt.close("all")
 

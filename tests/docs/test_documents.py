@@ -44,6 +44,7 @@ def save_files(page: Path, folder: Path) -> None:
 def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     save_files(page, tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     names: dict = {}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)

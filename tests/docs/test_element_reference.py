@@ -70,6 +70,13 @@ def test_every_constraint_contact_and_force_has_the_picture_that_the_script_draw
     assert shown == set(drawn) == {p.stem for p in made.FOLDER.glob("*.svg")}
 
 
+def test_the_drawings_of_frames_and_signs_are_those_of_their_script():
+    script("element_pictures")  # whose shapes it uses
+    made = script("frames_pictures")
+    for name, content in made.pictures().items():
+        assert (made.FOLDER / f"{name}.svg").read_text(encoding="utf-8") == content, name
+
+
 def test_the_bibliography_is_written_from_the_list_of_references():
     made = script("bibliography")
     assert made.PAGE.read_text(encoding="utf-8") == made.page(), "run: python docs/bibliography.py"

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -44,13 +45,20 @@ def site(tmp_path_factory):
     return folder
 
 
-def in_the_browser(site):
-    """Open pages: they say nothing on the console, ask no other host, and a mechanism of the gallery moves."""
+@contextmanager
+def served(site):
+    """Address of the site on this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    host = f"http://127.0.0.1:{server.server_port}/"
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+def in_the_browser(site):
+    """Open pages: they say nothing on the console, ask no other host, and a mechanism of the gallery moves."""
     said, asked = [], []
-    with chromium.launched() as browser:
+    with served(site) as host, chromium.launched() as browser:
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -70,10 +78,56 @@ def in_the_browser(site):
             picture = inside.locator("#stage").screenshot()
             pictures.append(np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"), float))
         assert np.abs(pictures[1] - pictures[0]).max() > 50
-    server.shutdown()
-    server.server_close()
-    assert said == []
+        by_keyboard(page, host)
+        in_a_narrow_window(browser, host)
+    assert said == [], said
     assert [url for url in asked if not url.startswith((host, "data:", "blob:"))] == []
+
+
+FOCUS = """() => {
+    const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
+    return {tag: e.tagName, words: e.innerText || e.getAttribute("aria-label") || e.id || "", y: box.top + scrollY,
+            ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 || style.boxShadow !== "none",
+            seen: box.width > 0 && box.height > 0 && style.visibility === "visible"};
+}"""
+
+
+def by_keyboard(page, host):
+    """The first stop skips to the text; each stop is seen and marked; a film stops, an animation plays and stops."""
+    page.goto(host + "index.html")
+    page.keyboard.press("Tab")
+    first = page.evaluate(FOCUS)
+    assert (first["words"], first["seen"]) == ("Skip to content", True)
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash.length > 1 && document.querySelector(location.hash) !== null")
+    stops = []
+    while len(stops) < 40 and (not stops or stops[-1]["tag"] != "BODY"):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(FOCUS))
+    reached = [stop for stop in stops if stop["tag"] != "BODY"]
+    assert len(reached) > 15
+    assert [stop for stop in reached if not (stop["seen"] and stop["ring"])] == []
+    page.goto(host + "index.html")
+    assert page.locator("img.moving").first.is_visible()
+    page.locator(".film input").first.focus()
+    page.keyboard.press("Space")
+    assert page.locator("img.still").first.is_visible()
+    assert not page.locator("img.moving").first.is_visible()
+    alone = page.context.browser.new_page()  # an animation asks for an icon, which a file does not have
+    alone.goto(host + "gallery/animations/four_bar.html")
+    alone.wait_for_function("window.page !== undefined")
+    before = alone.evaluate("page.playing")
+    alone.locator("body").press("Space")
+    assert alone.evaluate("page.playing") is not before
+    alone.close()
+
+
+def in_a_narrow_window(browser, host):
+    """Nothing is cut at the width of a telephone: what is wider scrolls in itself."""
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    for name in (*PAGES, "theory/partition.html", "benchmarks.html", "reference/elements.html", "notation.html"):
+        page.goto(host + name)
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
 
 
 # One test: the site takes most of a minute to build, and test processes do not share it.
@@ -90,6 +144,9 @@ def test_the_site_is_built_without_a_warning_and_read_without_a_network(site):
         assert not re.findall(r":(?:class|func|meth|attr|data|mod):|class=\"arithmatex\"", page.read_text("utf-8")), (
             page
         )
+        assert not re.findall(r'<span title="loopdyn[^"]*"><code>', page.read_text("utf-8")), (
+            page
+        )  # a link without an end
     models = (site / "reference" / "models.html").read_text("utf-8")
     assert re.search(
         r'<a class="autorefs[^>]*href="[^"]*loopdyn.Inertia"[^>]*><code>loopdyn.Inertia</code></a>', models

@@ -17,7 +17,7 @@ mujoco = pytest.importorskip("mujoco")
 from tests.external.mujoco_loops import exact_accelerations  # noqa: E402
 from tests.packages import cassie_file  # noqa: E402
 
-DATA = Path(__file__).parents[1] / "data" / "interchange"
+GRIPPER = Path(__file__).parents[2] / "examples" / "gripper.xml"
 # Rounding, times the condition of the saddle point systems (measured: 1e-12 and below), relative to the largest entry.
 TOLERANCE = 1e-9
 
@@ -51,11 +51,10 @@ def check(found, model: mujoco.MjModel, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gripper(seed):
     """Two four-bars (a connect each), coupled by a joint equality; springs, dampers, armature."""
-    file = DATA / "gripper.xml"
-    found = ld.read_mjcf(file)
+    found = ld.read_mjcf(GRIPPER)
     system = found.compile()
     assert ld.mobility(system, system.state()).dof == 1
-    check(found, mujoco.MjModel.from_xml_path(str(file)), seed)
+    check(found, mujoco.MjModel.from_xml_path(str(GRIPPER)), seed)
 
 
 @pytest.mark.parametrize("name", ["andrews", "rssr", "stewart_3rrs", "stewart_6ups", "tower", "random_mechanism"])
@@ -97,9 +96,8 @@ def test_cassie_falls_with_its_loops_closed_and_its_energy_kept():
 
 def test_a_run_of_the_gripper_beside_mujoco_with_stiff_equalities():
     """MuJoCo's soft equalities with a time constant of 2 steps of 0.1 ms: the same motion up to their softness."""
-    file = DATA / "gripper.xml"
-    found = ld.read_mjcf(file)
-    model = mujoco.MjModel.from_xml_path(str(file))
+    found = ld.read_mjcf(GRIPPER)
+    model = mujoco.MjModel.from_xml_path(str(GRIPPER))
     model.opt.timestep = 1e-4
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT) | int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
     model.eq_solref[:] = [2e-4, 1.0]

@@ -287,7 +287,7 @@ def test_locking_a_joint_keeps_the_momentum_of_rotors():
 
 def test_armature_of_mjcf_adds_no_speeds():
     """A gripper with armature on all driven joints has as many speeds as MuJoCo counts."""
-    file = Path(__file__).parents[1] / "data" / "interchange" / "gripper.xml"
+    file = Path(__file__).parents[2] / "examples" / "gripper.xml"
     system = ld.read_mjcf(file).compile()
     model = mujoco.MjModel.from_xml_path(str(file))
     assert np.count_nonzero(model.dof_armature) > 1

@@ -320,7 +320,7 @@ def test_speeds_that_keep_the_constraints_to_rounding_are_not_corrected_and_othe
         v, now = projection.nearest_speeds(system, off, 0.0, 1)
         np.testing.assert_allclose(now.J @ v, 0.0, atol=1e-14)  # some units of rounding of 2 rad/s
         with monkeypatch.context() as patch:
-            patch.setattr(projection, "smallest_step", lambda *given: pytest.fail("corrected"))
+            patch.setattr(projection, "smallest_steps", lambda *given: pytest.fail("corrected"))
             np.testing.assert_array_equal(projection.nearest_speeds(system, state, 0.0, 1)[0], state.v)
 
 

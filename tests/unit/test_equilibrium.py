@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -389,6 +390,16 @@ def test_an_open_start_is_refused_and_values_print_in_the_units_of_the_model():
     m.add_body("rod", ld.Inertia.rod(mass=2, start=(0, 0, 0), end=(1000, 0, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
     assert "-90 deg" in str(ld.equilibrium(m.compile()))
+
+
+def test_long_names_are_printed_apart_from_their_values():
+    m = ld.Mechanism("lever", gravity=(0, -10, 0))
+    m.add_body("rod", ld.Inertia.rod(mass=2, start=(0, 0, 0), end=(1, 0, 0)))
+    m.add_joint("a_joint_with_a_long_name", ld.Revolute(axis=(0, 0, 1)), m.ground, "rod", at=(0, 0, 0))
+    assert re.search(r"a_joint_with_a_long_name\s+-1\.57", str(ld.equilibrium(m.compile())))
+    turn = str(ld.drive(m.compile(), "a_joint_with_a_long_name", (0, 1, 5)))
+    assert re.search(r"smallest\s+at a_joint_with_a_long_name\s+largest\s+at a_joint_with_a_long_name\s+speed", turn)
+    assert re.search(r"a_joint_with_a_long_name\s+rad\s", turn)
 
 
 def test_slides_of_a_mechanism_of_size_one_do_not_count_as_angles():

@@ -78,6 +78,14 @@ def test_leg_lengths_of_a_stewart_platform_are_distances():
         assert abs(found.data["q"].sel(coordinate=f"P{k}").item() - length) < EXACT
 
 
+def test_states_that_are_found_know_the_labels_of_their_system(five_bar):
+    system, _, C = five_bar
+    target = {C: (0.45, -0.85, 0)}
+    for found in (ld.inverse_kinematics(system, target), ld.inverse_kinematics(system, target, all=True)):
+        for n, state in enumerate(found):
+            assert state["A"] == found.data["q"].sel(coordinate="A").values[n]
+
+
 def test_a_path_is_followed_on_one_branch_and_meets_every_target(five_bar):
     system, _, C = five_bar
     angles = np.linspace(0.0, 2 * np.pi, 41)

@@ -84,6 +84,20 @@ def test_a_variable_computes_no_others(monkeypatch):
     np.testing.assert_array_equal(run.data["energy_kinetic"].values, energy)
 
 
+def test_printing_a_run_computes_no_reactions_and_saving_it_computes_them_once(monkeypatch, tmp_path):
+    system = ld.library.four_bar().compile()
+    run = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=np.linspace(0, 0.1, 3), progress=False)
+    passes, whole = [], run_module.reactions_along
+    monkeypatch.setattr(run_module, "reactions_along", lambda *given: (passes.append(given), whole(*given))[1])
+    assert "finished" in str(run)
+    assert "wrench" in run.data._repr_html_() + str(run.data)
+    assert passes == []
+    run.save(tmp_path / "run.nc")  # everything: the file has the reactions
+    run.save(tmp_path / "again.nc")
+    assert len(passes) == 1
+    np.testing.assert_array_equal(ld.load_run(tmp_path / "run.nc").data["wrench"].values, run.data["wrench"].values)
+
+
 def test_what_is_written_into_the_dataset_stays_there():
     system = ld.library.pendulum().compile()
     run = ld.simulate(system, system.state(), (0, 0.1), t_eval=[0, 0.1], progress=False)

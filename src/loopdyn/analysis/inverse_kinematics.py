@@ -181,7 +181,7 @@ def _joint_goal(system: System, start: State, label: str, value: Any) -> Goal:
 
 def _state(system: System, pose: State, note: str) -> State:
     """Closed state at the pose, with the smallest speeds that drivers allow."""
-    still = State(pose.t, pose.q, np.zeros(system.nv), note, system.tolerated)
+    still = State(pose.t, pose.q, np.zeros(system.nv), note, system.tolerated, system)
     return replace(still, v=speeds_for(system, still, None, None))
 
 

@@ -67,9 +67,9 @@ class PointOnCurve(Constraint):
     point : (3,)
         The point, in world coordinates at the reference pose, like all that follows.
     points : list of (3,)
-        The curve as a C2 spline through these points ...
+        The curve as a spline with continuous curvature (C2) through these points.
     x, y, z : formulas of ``u``
-        ... or by formulas of a parameter.
+        Instead of `points`: coordinates of the curve as formulas of its parameter `u`.
     u : (2,)
         Range of the parameter.
     closed : bool

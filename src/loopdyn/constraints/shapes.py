@@ -123,9 +123,9 @@ class CurveShape(Spec):
     Parameters
     ----------
     points : list of (3,)
-        The curve as a C2 spline through these points ...
+        The curve as a spline with continuous curvature (C2) through these points.
     x, y, z : formulas of ``u``
-        ... or by formulas of a parameter, in world coordinates at the reference pose.
+        Instead of `points`: formulas of the parameter `u`, in world coordinates at the reference pose.
     u : (2,)
         Range of the parameter.
     closed : bool

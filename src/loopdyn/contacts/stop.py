@@ -28,9 +28,9 @@ class Stop(OneSided):
     joint : str, optional
         Label of the coordinate, e.g. ``"A"`` or ``"C.slide"``.
     body1, body2 : str, optional
-        Instead of `joint`: two bodies ...
+        Instead of `joint`: the two bodies of the points whose distance is bounded.
     point1, point2 : (3,), optional
-        ... and the points on them, in world coordinates at the reference pose, whose distance is bounded.
+        Points whose distance is bounded, in world coordinates at the reference pose.
     lower, upper : number, optional
         Bounds in units of angle or length; without them those of the joint's `limits`.
     restitution : number, optional

@@ -10,7 +10,7 @@ and moves by x. `M` may be singular where the constraints hold the motion (thin 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,13 +55,21 @@ def smallest_step(J: Array, r: Array, L: Array, rank: int | None = None) -> Arra
     Rows are in natural units. `rank`, if known, is the number of singular values that count; otherwise those above
     rounding do, relative to the largest one and to a row of length one, so that rows of mere rounding do not count.
     """
+    return smallest_steps(J, L, rank)(r)
+
+
+def smallest_steps(J: Array, L: Array, rank: int | None = None) -> Callable[[Array], Array]:
+    """Function that gives :func:`smallest_step` for a residual: J is decomposed once for all of them."""
     A = np.linalg.solve(L, J.T).T
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     least = DEPENDENT * max(s[:1].sum(), 1.0 / np.linalg.norm(L)) if len(L) else 0.0
     keep = np.arange(len(s)) < (rank if rank is not None else np.count_nonzero(s > least))
-    y = Vt[keep].T @ ((U[:, keep].T @ -r) / s[keep])
-    x: Array = np.linalg.solve(L.T, y)
-    return x
+    U, s, V = U[:, keep], s[keep], Vt[keep].T
+
+    def step(r: Array) -> Array:
+        return np.asarray(np.linalg.solve(L.T, V @ ((U.T @ -r) / s)))
+
+    return step
 
 
 class Loops:
@@ -189,6 +197,7 @@ def nearest_speeds(
     v, now = state.v, terms(system, state)
     rows, values = (np.zeros((0, system.nv)), np.zeros(0)) if given is None else given
     L: Array | None = None
+    step: Callable[[Array], Array] | None = None
     exact = 1 if given is None else 2
     for n in range(exact if system.affine else most):
         A = np.vstack([now.J / system.row_units[:, None], rows])
@@ -198,9 +207,10 @@ def nearest_speeds(
         if (np.abs(r) <= rounding).all() or (n > 0 and not system.affine and largest(r) <= enough):
             break
         L = metric(now.M) if L is None else L
-        v = v + smallest_step(A, r, L, rank)
-        if not system.affine:
-            now = terms(system, State(state.t, state.q, v))
+        step = smallest_steps(A, L, rank) if step is None else step
+        v = v + step(r)
+        if not system.affine:  # rows are functions of the speeds
+            now, step = terms(system, State(state.t, state.q, v)), None
     return v, now
 
 

@@ -375,7 +375,7 @@ class Inertia(Spec):
     Parameters
     ----------
     mass : number, optional
-        In units of mass.
+        Mass.
     com : (3,)
         Centre of mass, in units of length.
     inertia : (3, 3) or mapping of ``xx``, ``yy``, ``zz``, ``xy``, ``xz``, ``yz``, optional

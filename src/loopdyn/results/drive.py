@@ -311,15 +311,18 @@ class Drive(PathResult):
         if len(span):
             at = {"input": self.inputs[0], "share": "share", "time": "t"}[self.parameter]
             heads = ("smallest", f"at {at}", "largest", f"at {at}", "speed ratio up to")
-            lines.append(f"  {'coordinate':<16}{'unit':<6}" + "".join(f"{h:>19}" if h[0] == "s" and h[-1] == "o" else
-                         f"{h:>13}" for h in heads))  # fmt: skip
+            name = max(16, 1 + max(len(str(x)) for x in d["coordinate"].values))
+            wide = [max(13, 2 + len(h)) for h in heads]  # of a column; names of joints may be long
+            lines.append(
+                f"  {'coordinate':<{name}}{'unit':<6}" + "".join(f"{h:>{w}}" for h, w in zip(heads, wide, strict=True))
+            )
             ratios = self._largest_ratios()
             for k, label in enumerate(str(x) for x in d["coordinate"].values):
                 x = d["q"].values[:, k]
                 low, high = int(np.argmin(x)), int(np.argmax(x))
                 numbers = (x[low], span[low], x[high], span[high])
-                cells = "".join(f"{n:>13.6g}" for n in numbers) + f"{ratios.get(label, ''):>19}"
-                lines.append(f"  {label:<16}{self.unit(label):<6}{cells}")
+                cells = "".join(f"{n:>{w}.6g}" for n, w in zip(numbers, wide, strict=False))
+                lines.append(f"  {label:<{name}}{self.unit(label):<6}{cells}{ratios.get(label, ''):>{wide[-1]}}")
             worst = int(np.argmin(d["quality"].values))
             least = float(d["quality"].values[worst])
             lines.append(f"  smallest singular value (quality) at least {least:.3g}, at {span[worst]:.6g}")

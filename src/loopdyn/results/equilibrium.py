@@ -94,9 +94,11 @@ class Equilibrium:
 
     def __str__(self) -> str:
         lines = [f"{self.system.name}: {self.stability} equilibrium"]
-        lines += [f"  {label:<12}{text}" for label, text in positions(self.system, self.state)]
         known = dict(zip(self.system.forces, load_units(self.system), strict=True))
-        lines += [f"  {name:<12}{x + 0.0:.6g} {known[name]}" for name, x in self.loads.items() if np.isfinite(x)]
+        rows = positions(self.system, self.state)
+        rows += [(name, f"{x + 0.0:.6g} {known[name]}") for name, x in self.loads.items() if np.isfinite(x)]
+        width = max([12, *(len(name) + 1 for name, _ in rows)])
+        lines += [f"  {name:<{width}}{text}" for name, text in rows]
         if len(self.freedoms) == 1:
             unit = said_stiffness(self)
             lines.append(f"  stiffness on {self.freedoms[0]}: {unit}")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+MARKERS, MARKED = "osD^v<>Px*", 9  # of curves, and their number along each
 LEGEND_ROWS = 18  # entries of a legend before another column is begun
 INK = "#1c2430"
 TITLE: dict[str, Any] = {"fontsize": 12, "fontweight": "bold", "color": INK}
@@ -34,8 +35,24 @@ def new_panels(title: str, count: int, height: float = 2.7) -> tuple[Figure, lis
     return figure, panels
 
 
+def mark_curves(ax: Axes) -> None:
+    """Give the curves of a picture markers, if there are several, so that they differ without colour, too."""
+    curves = [c for c in ax.lines if not str(c.get_label()).startswith("_") and c.get_marker() in ("None", "", None)]
+    if len(curves) < 2:
+        return
+    for k, curve in enumerate(curves):
+        step = max(1, len(np.atleast_1d(curve.get_xdata())) // MARKED)
+        curve.set(
+            marker=MARKERS[k % len(MARKERS)],
+            markersize=4.5,
+            markerfacecolor="none" if k < len(MARKERS) else curve.get_color(),
+            markevery=(k * step // len(curves), step),
+        )
+
+
 def legend(ax: Axes, entries: int) -> None:
-    """Add a legend to the right of the data, never on it."""
+    """Add a legend to the right of the data, never on it; curves get markers."""
+    mark_curves(ax)
     columns = max(1, -(-entries // LEGEND_ROWS))
     size = 9 if entries <= LEGEND_ROWS // 2 else 7
     ax.legend(
