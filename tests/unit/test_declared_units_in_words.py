@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import compare
-from loopdyn.app.cli.application import app
+from loopdyn.app.cli import app
 from loopdyn.output.mode_animation import ModeFilm
 from loopdyn.output.plot.film import write_film
 from loopdyn.output.viewer.scene import describe

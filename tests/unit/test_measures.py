@@ -49,7 +49,7 @@ def at(m, q=0.5, v=2.0, a=None):
         ("y(R, arm)", 0.2 * np.cos(0.5), "m"),
         ("distance(P, R)", np.sqrt(0.01 + 0.04 - 0.04 * np.sin(0.5)), "m"),
         ("angle(O, P)", 0.5, "rad"),
-        ("angle(P, O)", 0.5 - np.pi, "rad"),
+        ("angle(P, O)", 0.5 + np.pi, "rad"),  # half a turn at the reference pose, and on with the joint
         ("angle(P, O, R)", np.pi / 2 - 0.5, "rad"),
         ("angle(R, O, P)", np.pi / 2 - 0.5, "rad"),
         ("angle(R, O, P, about=z)", 0.5 - np.pi / 2, "rad"),
