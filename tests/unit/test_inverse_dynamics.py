@@ -327,6 +327,9 @@ def test_times_of_a_motion_are_given_as_for_every_path():
     np.testing.assert_allclose(some.load[:, 0], 10 * np.cos([1.0, 2.25]) + 4 / 3, rtol=1e-12)
     whole = ld.inverse_dynamics(system, {"A": ld.profiles.Cycloidal(distance=1.0, time=0.8)})
     assert (whole.t[0], whole.t[-1], whole.q[-1, 0]) == pytest.approx((0.0, 0.8, 1.0))
+    written = {"profile": "cycloidal", "distance": 1.0, "time": 0.8}  # as in a file
+    assert ld.inverse_dynamics(system, {"A": written}).t[-1] == pytest.approx(0.8)
+    assert ld.drive(system, "A", written)["A"].values[-1] == pytest.approx(1.0)
     with pytest.raises(ld.LoopdynError, match="outside of t_span"):
         ld.inverse_dynamics(system, {"A": "t"}, [0.0, 2.0], t_span=(0, 1))
     with pytest.raises(ld.LoopdynError, match="times belong to a motion by formulas"):

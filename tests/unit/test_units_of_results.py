@@ -158,7 +158,15 @@ def test_one_error_names_the_nearest_label_everywhere(bars):
                 lambda: mm.state({"Q": 1.0}), lambda: ld.assemble(mm, {"Q": 1.0}), lambda: ld.drive(mm, "Q", (0, 1)),
                 lambda: ld.equilibrium(mm, search={"Q": (0, 1)}), lambda: run.point("couplr", (0, 0, 0)),
                 lambda: ld.reactions(mm)["Q"], lambda: run.data["wrench"].sel(joint="Q"),
-                lambda: run.bearings().load("Q"),
+                lambda: run.bearings().load("Q"), lambda: ld.preload(mm, "Q"), lambda: run.plot.coordinates("Q"),
+                lambda: ld.analyses.zero_force(mm, "Q", {"A": (0, 1)}), lambda: ld.analyses.equations(mm, ["Q"]),
+                lambda: ld.analyses.coordinates(mm).sweep("Q"), lambda: ld.report(mm.mechanism, "no.html", turn="Q"),
+                lambda: ld.kinematics(mm).ratios("Q"), lambda: ld.inverse_kinematics(mm, {"Q": 1.0}),
+                lambda: ld.workspace(mm, "Q", inputs="A", over=(0, 1)),
+                lambda: ld.Simulation(mm)["Q"], lambda: ld.reactions(mm, compliance={"Q": 1.0}),
+                lambda: ld.reactions(mm, a=[0, 0, 0], loads={"Q": 1.0}), lambda: ld.drive(mm, "A", (0, 1)).plot("Q"),
+                lambda: ld.inverse_dynamics(mm, {"A": "t"}, [0, 1], motors=["Q"]), lambda: ld.assemble(mm, fix=["Q"]),
+                lambda: run.animate("no.html", traces=["Q"]), lambda: ld.tree.open_tree_body_jacobian(mm, "Q"),
                 lambda: ld.branches(mm, {"Q": 1.0})):  # fmt: skip
         with pytest.raises(ld.errors.UnknownLabelError, match="there is no"):
             ask()

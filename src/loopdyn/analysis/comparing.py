@@ -42,7 +42,7 @@ class Comparison:
     name : str
     note : str
         How the state was found.
-    units : str
+    units : (str, str)
         Declared units of accelerations, and of forces and moments.
     speeds : tuple of str
     joints : tuple of str

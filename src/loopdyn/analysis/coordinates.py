@@ -25,7 +25,7 @@ from loopdyn.formulations.partition import criteria
 from loopdyn.formulations.partition.formulation import Partition, PartitionSolver
 from loopdyn.loops.continuation import follow
 from loopdyn.loops.rank import decide, require_inertia, require_regular, scaled
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.system.builder import build
 from loopdyn.system.spanning_tree import forest_of_cuts
 from loopdyn.system.system import State, System
@@ -288,7 +288,7 @@ def _sweep(found: Coordinates, label: str) -> Sweep:
             "examine single states with ld.analyses.coordinates(system, state)."
         )
     if label not in system.coordinates:
-        raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.coordinates)}")
+        raise unknown("sweep", "coordinate", [label], system.coordinates)
     k = system.coordinates.index(label)
     poses = _poses(system, found.state, k)
     both = [_criteria(here, State(found.state.t, q, np.zeros(system.nv))) for here, q in poses]

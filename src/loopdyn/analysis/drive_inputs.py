@@ -106,8 +106,9 @@ def _note_many_turns(ranges: Mapping[str, Array]) -> None:
 def span_of_profiles(system: System, motions: Mapping[str, Any]) -> tuple[float, float]:
     """First and last time of motions in time, s: the whole of the longest profile, of an endless one a cycle."""
     r = system.mechanism.resolver()
-    profiles = [law for law in motions.values() if isinstance(law, Profile)]
-    curves = [curve for curve in (law.resolve(r, "motion", ()) for law in profiles) if curve is not None]
+    laws = [Driver(joint=label, motion=law).motion for label, law in motions.items()]  # profiles may be mappings
+    found = [law.resolve(r, "motion", ()) for law in laws if isinstance(law, Profile)]
+    curves = [curve for curve in found if curve is not None]
     ends = [c.duration if np.isfinite(c.duration) else c.cycle_time for c in curves]
     if not any(np.isfinite(ends)):
         raise LoopdynError("a motion in time needs times. Give t_span=(start, stop) in s.")

@@ -23,7 +23,7 @@ from loopdyn.formulations.closure.formulation import plan_for
 from loopdyn.formulations.closure.joint_geometry import PARALLEL
 from loopdyn.formulations.closure.plan import ClosurePlan
 from loopdyn.loops.rank import decide
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.spatial.rotations import perpendicular_frame
 from loopdyn.system.system import JointData, State, System, require_exact
 from loopdyn.tree.functions import body_motion
@@ -148,9 +148,9 @@ def equations(system: System, independent: Sequence[str], state: State | None = 
     (['q_B', 'q_D'], (1, 1))
     """
     require_exact(system, state, "equations", "ld.accelerations and ld.terms, which give numbers")
-    for label in independent:
-        if label not in system.speeds:
-            raise LoopdynError(f"there is no coordinate '{label}'. {nearest(label, system.speeds)}")
+    wrong = [label for label in independent if label not in system.speeds]
+    if wrong:
+        raise unknown("equations", "coordinate", wrong, system.speeds)
     rank = decide(system, state or system.state())
     closed = rank.state or system.state()
     if len(independent) != system.nv - rank.count:

@@ -154,8 +154,9 @@ def zero_force(
     system = system if near is None else system.for_state(near)
     known = [n for n, f in system.mechanism.forces.items() if f.preloaded() is not None]
     if force not in known:
-        text = f"'{force}' has no single load" if force in system.forces else f"there is no force '{force}'"
-        raise ModelError([Problem("zero_force", text, nearest(force, known))])
+        if force not in system.forces:
+            raise unknown("zero_force", "force", [force], known)
+        raise ModelError([Problem("zero_force", f"'{force}' has no single load", nearest(force, known))])
     statics = Statics(system, _start(system, near, None))
     ranges = _ranges(system, search)
     if statics.freedoms != 1 or len(ranges) != 1:
@@ -200,8 +201,9 @@ def preload(system: System, force: str, state: State | None = None) -> Preload:
     m = system.mechanism
     known = {n: key for n, f in m.forces.items() if (key := f.preloaded()) is not None}
     if force not in known:
-        text = f"'{force}' has nothing to preload" if force in m.forces else f"there is no force '{force}'"
-        raise ModelError([Problem("preload", text, nearest(force, known))])
+        if force not in m.forces:
+            raise unknown("preload", "force", [force], known)
+        raise ModelError([Problem("preload", f"'{force}' has nothing to preload", nearest(force, known))])
     what = known[force]
     dimension = {"length": "length", "rest": _rest_dimension(system, force), "torque": "torque", "force": "force"}[what]
 

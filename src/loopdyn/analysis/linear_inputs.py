@@ -18,10 +18,10 @@ from loopdyn.analysis.derivatives import (
     parameter_value,
 )
 from loopdyn.analysis.minimal_states import Chart, Response
-from loopdyn.errors import LoopdynError, ModelError, Problem
+from loopdyn.errors import LoopdynError
 from loopdyn.loops.continuation import largest
 from loopdyn.quantities.expressions import run_program
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.force_loads import own_loads
 from loopdyn.results.linearization import Signal
 from loopdyn.results.measures import Path
@@ -77,8 +77,7 @@ def find_input(system: System, name: str, t: float) -> LinearInput:
     if name.partition(".")[0] in m.forces:
         return _of_force(system, name)
     known = [*m.forces, *m.drivers, *m.parameters, *(f"{body}.x" for body in system.bodies[: system.n_bases])]
-    message = f"there is no motor, force, driver, parameter or moved base '{name}'"
-    raise ModelError([Problem("inputs", message, nearest(name, known))])
+    raise unknown("inputs", "motor, force, driver, parameter or moved base", [name], known)
 
 
 def _split(name: str) -> tuple[str, int]:

@@ -28,7 +28,7 @@ from loopdyn.loops.distribution import layout
 from loopdyn.loops.distribution.along import distribute_along
 from loopdyn.loops.distribution.passes import KEPT, MISSING, N_SUMMARY, OFF, UNCLEAR
 from loopdyn.loops.reactions_balance import PROBES, Balance, Distribution, balance_of, compliances
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.system.system import State, System
 from loopdyn.tree.functions import add_user_forces
 from loopdyn.tree.user_rows import user_rows
@@ -222,6 +222,6 @@ def _freedoms(balance: Balance, labels: Sequence[str]) -> NDArray[np.int64]:
     known = balance.system.labels.speeds
     wrong = [label for label in labels if label not in known]
     if wrong:
-        raise ModelError(Problem("loads", f"there is no joint speed '{n}'", nearest(n, known)) for n in wrong)
+        raise unknown("loads", "joint speed", wrong, known)
     found = [(balance.cut_of[j.body] if j.in_tree else j.cut, k) for j, k, *_ in (known[label] for label in labels)]
     return np.array(found, np.int64).reshape(-1, 2)

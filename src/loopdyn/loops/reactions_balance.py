@@ -25,7 +25,7 @@ from loopdyn.loops.elimination.passes import balance
 from loopdyn.loops.elimination.plan import plan_elimination, plans_alike, with_cuts
 from loopdyn.loops.least_norm import smallest_solution
 from loopdyn.loops.rank import is_large, of_matrix
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.system.system import JointData, State, System
 from loopdyn.tree.functions import Motion, add_user_forces, body_motion, relative_pose
 from loopdyn.tree.user_rows import user_rows
@@ -56,7 +56,7 @@ def compliances(names: Sequence[str], length: float, compliance: Mapping[str, Ar
     given = {name: np.broadcast_to(np.asarray(c, float), 6) for name, c in (compliance or {}).items()}
     wrong = [name for name in given if name not in names]
     if wrong:
-        raise ModelError(Problem("compliance", f"there is no joint '{n}'", nearest(n, names)) for n in wrong)
+        raise unknown("compliance", "joint", wrong, names)
     if any((six <= 0.0).any() for six in given.values()):
         raise ModelError([Problem("compliance", "a compliance is not positive", "Give positive numbers.")])
     plain = np.array([1.0 / length**2] * 3 + [1.0] * 3)
@@ -242,7 +242,7 @@ class Balance:
         known = self.system.labels.speeds
         wrong = [label for label in loads if label not in known]
         if wrong:
-            raise ModelError(Problem("loads", f"there is no joint speed '{n}'", nearest(n, known)) for n in wrong)
+            raise unknown("loads", "joint speed", wrong, known)
         for label, value in loads.items():
             j, k, *_ = known[label]
             total += value * self._dual_rows(j, [k]).toarray()[0]

@@ -25,7 +25,7 @@ from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.output.first_page import cycle_of, plot_motor_loads, worst_bearings
 from loopdyn.quantities.times import check_span
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.drive import Drive
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
@@ -165,7 +165,7 @@ def report(
     system = mechanism.compile()
     labels = system.labels.coordinates
     if turn is not None and turn not in labels:
-        raise LoopdynError(f"report: there is no coordinate '{turn}' to turn. {nearest(turn, labels)}")
+        raise unknown("report", "coordinate", [turn], labels)
     state = assemble(system, t=t_span[0], tolerance=tolerance)
     page = _Page(title or f"Report: {mechanism.name}")
     run = simulate(system, state, t_span, **options)

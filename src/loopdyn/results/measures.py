@@ -21,7 +21,7 @@ from loopdyn.errors import LoopdynError, ModelError, Problem
 from loopdyn.quantities.dimensions import unit_factor
 from loopdyn.quantities.expressions import Program, Term, run_program
 from loopdyn.quantities.wording import nearest
-from loopdyn.system.cut_angles import FULL_TURN
+from loopdyn.system.cut_angles import FULL_TURN, AnglePath
 from loopdyn.system.directions import PLANES, angle_path, direction_path
 from loopdyn.system.measures import ACCELERATION, LEVELS, POSITION, CompiledMeasure, Quantity
 from loopdyn.system.system import State, System, point_on
@@ -255,13 +255,18 @@ class Measured:
         if not len(found):
             return found
         name, first = str(term), float(found[0].real)
-        start = self._turns.get(name, self._at_start(term, first))
+        start = self._turns[name] if name in self._turns else self._at_start(term, first)
         found = np.asarray(found + FULL_TURN * np.round((start - first) / FULL_TURN))
         self.ends[name] = float(found[-1].real)
         return found
 
     def _at_start(self, term: Term, angle: float) -> float:
         """Angle at the start of the path with the turns that follow from joint coordinates, as in laws of forces."""
+        path = self.system.kept.find("directions", term, lambda: self._path_of(term))
+        return angle if path is None else path.nearest(angle, self.path.q[0].real)
+
+    def _path_of(self, term: Term) -> AnglePath | None:
+        """Path of tree angles from which the turns of a direction or rotation follow; None if they do not."""
         s, points = self.system, self.system.mechanism.points
         held = [(s.bodies.index(str(points[name].on)), self._places[name]) for name in term.points]
         pairs = [(held[0], held[1])] if len(held) == 2 else [(held[1], held[0]), (held[1], held[2])]
@@ -270,8 +275,7 @@ class Measured:
             direction_path(m.tree, m.body, s.joints, s.reference_poses, s.n_bases, s.q_reference, x, about)
             for x in pairs
         ]
-        path = angle_path(found, s.q_reference)
-        return angle if path is None else path.nearest(angle, self.path.q[0].real)
+        return angle_path(found, s.q_reference)
 
 
 def run_along(program: Program, jets: Array) -> Array:

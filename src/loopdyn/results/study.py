@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.quantities.labels import dataset
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.indices import linear_contributions, sobol_indices
 from loopdyn.tables import csv_text
 
@@ -117,9 +117,7 @@ class Study:
         if name in self.units:
             return self.data[name]
         if name not in self.designs.names:
-            raise LoopdynError(
-                f"there is no measure or parameter '{name}'. {nearest(name, [*self.units, *self.designs.names])}"
-            )
+            raise unknown("study", "measure or parameter", [name], [*self.units, *self.designs.names])
         return self.data["parameters"].sel(parameter=name, drop=True).rename(name)
 
     def table(self) -> pandas.DataFrame:
@@ -179,7 +177,7 @@ class Study:
         if name is None:
             raise LoopdynError(f"the study has several measures. Name one: {', '.join(self.units)}.")
         if name not in self.units:
-            raise LoopdynError(f"there is no measure '{name}'. {nearest(name, self.units)}")
+            raise unknown("study", "measure", [name], self.units)
         return name
 
     def unfinished(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ from loopdyn.interrupts import deferred
 from loopdyn.joints.base import COMPONENTS
 from loopdyn.model.mechanism import Mechanism
 from loopdyn.quantities.times import check_span
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import nearest, unknown
 from loopdyn.results.run import Run
 from loopdyn.run.simulate import simulate
 from loopdyn.studies.tables import NAME, Value, rows_of
@@ -60,7 +60,7 @@ class Variants:
     def __getitem__(self, name: str) -> Variant:
         found = {v.name: v for v in self.variants}
         if name not in found:
-            raise LoopdynError(f"there is no variant '{name}'. {nearest(name, found)}")
+            raise unknown("variants", "variant", [name], found)
         return found[name]
 
     @property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from loopdyn.engine import records as rec
 from loopdyn.joints.dispatch import JOINT_TYPES
 from loopdyn.system.cut_angles import FULL_TURN, PARALLEL, AnglePath
-from loopdyn.system.system import JointData, Pose
+from loopdyn.system.system import JointData, Pose, compose
 
 Array = NDArray[np.float64]
 Held = tuple[int, Array]  # row of the body that carries a point, and its place in the world at the reference pose
@@ -51,10 +51,7 @@ def direction_path(
     return None
 
 
-def angle_path(
-    directions: Sequence[AnglePath | None],
-    q_reference: Array,
-) -> AnglePath | None:
+def angle_path(directions: Sequence[AnglePath | None], q_reference: Array) -> AnglePath | None:
     """Path of a direction, or of the rotation from the first of two to the second; None if one has none."""
     known = [path for path in directions if path is not None]
     if len(known) < len(directions):
@@ -75,15 +72,14 @@ def _bodies_that_hold(
     found, left = {end[0]}, [end[0]]
     while left:
         row = left.pop()
-        for joint in joints.values():
-            if row in (joint.parent, joint.child) and joint.spec.type == "revolute":
-                x, R = joint.frame(0, *zip(*poses, strict=True))
-                away = end[1] - x
-                across = float(np.linalg.norm(away - (away @ axis) * axis))
-                other = joint.parent + joint.child - row
-                if abs(R[:, 2] @ axis) > np.cos(PARALLEL) and across <= near and other not in found:
-                    found.add(other)
-                    left.append(other)
+        for joint in (j for j in joints.values() if row in (j.parent, j.child) and j.spec.type == "revolute"):
+            x, R = compose(poses[joint.parent], joint.F)
+            away = end[1] - x
+            across = float(np.linalg.norm(away - (away @ axis) * axis))
+            other = joint.parent + joint.child - row
+            if abs(R[:, 2] @ axis) > np.cos(PARALLEL) and across <= near and other not in found:
+                found.add(other)
+                left.append(other)
     return found
 
 
@@ -97,9 +93,8 @@ def _steps(
         row = int(tree[i, rec.PARENT])
         if joint.turning == "none":
             continue
-        along = float(
-            axis @ body[i, rec.AXES + 6 : rec.AXES + 9]
-        )  # at zero coordinates the axes of bodies are the world's
+        # at zero coordinates the axes of bodies are those of the world
+        along = float(axis @ body[i, rec.AXES + 6 : rec.AXES + 9])
         if joint.turning != "about z" or abs(along) < np.cos(PARALLEL):
             return None
         sign = (1 if along > 0.0 else -1) * (-1 if tree[i, rec.REVERSED] else 1)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from loopdyn.engine import records as rec
 from loopdyn.errors import LoopdynError, ModelError, Problem, SingularityError
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.spatial.rows import cross_rows
 from loopdyn.system.system import JointData, State, System, require_state
 from loopdyn.tree import aba, crba, energies, jacobian, kinematics, rnea, turns
@@ -297,9 +297,7 @@ def open_tree_body_jacobian(system: System, body: str, state: State | None = Non
     (6, 3)
     """
     if body not in system.bodies:
-        raise ModelError(
-            [Problem("open_tree_body_jacobian", f"there is no body '{body}'", nearest(body, system.bodies))]
-        )
+        raise unknown("open_tree_body_jacobian", "body", [body], system.bodies)
     work, _ = _prepare(system, state)
     J = np.empty((6, system.nv))
     jacobian.body_jacobian(system.ints, system.floats, work, system.bodies.index(body), J)

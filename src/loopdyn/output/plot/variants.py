@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from loopdyn.errors import LoopdynError
 from loopdyn.output.drawing import COLOURS
 from loopdyn.output.plot.axes import legend, new_panels
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.units import coordinate_units
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def plot_variants(found: Variants, label: str) -> Figure:
         raise LoopdynError(f"no variant of '{found.title}' has a run to plot. Print the variants to see why.")
     labels = runs[0][1].system.coordinates
     if label not in labels:
-        raise LoopdynError(f"there is no coordinate '{label}' to plot. {nearest(label, labels)}")
+        raise unknown("plot", "coordinate", [label], labels)
     figure, (ax,) = new_panels(f"{found.title}: {label} of {len(runs)} variants", 1, height=3.6)
     for n, (name, run) in enumerate(runs):
         k = run.system.coordinates.index(label)

@@ -13,7 +13,7 @@ from loopdyn.output.drawing import Drawing, RunLike, Shape, world_frames
 from loopdyn.output.viewer.in_plane import planar_motion
 from loopdyn.output.viewer.numbers import Array, floats, packed, quaternions
 from loopdyn.output.viewer.quantities import chosen_plots, quantities_of, transmission_groups
-from loopdyn.quantities.wording import nearest
+from loopdyn.quantities.wording import unknown
 from loopdyn.results.units import coordinate_units, dimensions, shown, speed_units
 from loopdyn.system.system import JointData, Pose, State, System, point_on
 from loopdyn.tree.functions import body_motion
@@ -142,7 +142,7 @@ def _chosen_joints(data: Any, forces: bool | Sequence[str]) -> list[str]:
         return known
     wrong = [name for name in forces if name not in known]
     if wrong:
-        raise ModelError(Problem("forces", f"there is no joint '{n}'", nearest(n, known)) for n in wrong)
+        raise unknown("forces", "joint", wrong, known)
     return list(forces)
 
 
@@ -150,12 +150,12 @@ def _trace(drawing: Drawing, trace: Trace) -> dict[str, Any]:
     s = drawing.system
     if isinstance(trace, str):
         if trace not in s.joints:
-            raise ModelError([Problem("traces", f"there is no joint '{trace}'", nearest(trace, s.joints))])
+            raise unknown("traces", "joint", [trace], s.joints)
         j = s.joints[trace]
         return {"name": trace, "body": j.child, "point": floats(j.M[0])}
     body, point = trace
     if body not in s.bodies:
-        raise ModelError([Problem("traces", f"there is no body '{body}'", nearest(body, s.bodies))])
+        raise unknown("traces", "body", [body], s.bodies)
     row = s.bodies.index(body)
     where = np.asarray(point, float)
     if where.shape != (3,) or not np.isfinite(where).all():
