@@ -9,8 +9,10 @@ compares the page with what this script writes.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -160,8 +162,10 @@ def plain(text: str) -> str:
 
 
 def annotation(cls: type, key: str) -> str:
-    """Annotation of a field as it is written."""
-    return next(str(b.__annotations__[key]) for b in cls.__mro__ if key in getattr(b, "__annotations__", {}))
+    """Annotation of a field as it is written, from the source: some modules evaluate their annotations."""
+    owner = next(b for b in cls.__mro__ if key in getattr(b, "__annotations__", {}))
+    body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body
+    return next(ast.unparse(x.annotation) for x in body if isinstance(x, ast.AnnAssign) and x.target.id == key)
 
 
 def form(cls: type, key: str) -> str:

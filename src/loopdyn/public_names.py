@@ -39,7 +39,7 @@ MOVED = {
         "events": "At Crossing Event Limits Lock Release",
         "forces": "Actuator AppliedForce Bushing JointFriction JointSpring Motor SpringDamper Table UserForce",
         "formulations": "Formulation Oracle Solution check_formulation",
-        "integrators": "ABM Baumgarte DOP853 DP5 Extrapolation GeneralizedAlpha Integrator Moreau RK4 Steps Stiff",
+        "integrators": "ABM Baumgarte DOP853 DP5 Extrapolation GeneralizedAlpha Integrator RK4 Steps Stiff",
         "joints": "Rotation",
         "results": "Bearings Branches Change Coordinates Drive DriveEvent Equations Equilibria Equilibrium "
         "InverseDynamics Measure Mobility Preload Reactions Run Topology Variant Variants compare_runs",

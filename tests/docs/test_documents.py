@@ -50,6 +50,23 @@ def test_the_python_examples_of_a_page_run(page, tmp_path, monkeypatch, capsys):
         exec(compile(block, str(page), "exec"), names)
 
 
+@pytest.mark.parametrize("name", ["docs/robot.md", "docs/howto/ride_frequency.md", "docs/howto/motor_sizing.md"])
+def test_lines_of_output_that_a_page_shows_are_printed_by_its_examples(name, tmp_path, monkeypatch, capsys):
+    """Words to the letter, numbers to three digits; a line that ends in dots is the beginning of one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    names: dict = {}
+    for block in blocks(ROOT / name, "python"):
+        exec(compile(block, name, "exec"), names)
+
+    def plain(line: str) -> str:
+        return " ".join(re.sub(r"-?\d+\.\d+", lambda x: f"{float(x[0]):.3g}", line).split())
+
+    printed = [plain(line) for line in capsys.readouterr().out.splitlines()]
+    for line in (plain(x) for block in blocks(ROOT / name, "text") for x in block.splitlines() if x.strip()):
+        assert any(line in p or (line.endswith("...") and line[:-3] in p) for p in printed), line
+
+
 @pytest.mark.parametrize("page", cases(OWN_TESTS))
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

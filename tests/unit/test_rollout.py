@@ -176,7 +176,7 @@ def test_lengths_that_leave_a_motion_of_the_first_order_alone_are_simulated(spee
     assert found["status"].values.tolist() == ["finished", "failed" if speed else "finished"]  # at rest nothing moves
     assert ("singular pose" in str(found["reason"].values[1])) == bool(speed)
     if not speed:
-        assert np.ptp(found["q"].values[1], axis=0).max() == 0.0
+        assert np.ptp(found["q"].values[1], axis=0).max() < 1e-12  # rounding
 
 
 @pytest.mark.parametrize("change", [{"heavy": 0.0}, {"rotor": 0.0}])

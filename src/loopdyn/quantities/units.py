@@ -177,6 +177,13 @@ class Spec(BaseModel):
         cls.__signature__ = ReadableSignature()  # type: ignore[assignment]
 
     @classmethod
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+        """Make the class ready for validation, and keep its signature, which pydantic would replace."""
+        made = super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
+        cls.__signature__ = ReadableSignature()  # type: ignore[assignment]
+        return made
+
+    @classmethod
     def _own_fields(cls) -> list[str]:
         """Fields in the order of their declaration, without those of the base of a kind (joint, force, ...)."""
         kinds = [c for c in cls.__mro__ if issubclass(c, Spec) and c is not Spec]

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopdyn.errors import ConvergenceError, LoopdynError
-from loopdyn.formulations.auto.formulation import Auto
 from loopdyn.integrators.moreau import Moreau
 from loopdyn.run.breakpoints import crosses_breakpoint, goes_beyond, leaves
 from loopdyn.run.contact_steps import ContactStepping, suitable_step
@@ -123,7 +122,8 @@ class EventHandler:
     def leave_contacts_to_steps(self, error: Unsettled, state: State, works: Array) -> None:
         """Continue by momentum steps with contacts, where `auto` may choose; else raises."""
         context, phase = self.context, self.context.journal.phase
-        if not (isinstance(context.method, Auto) and context.method.passes(context.system)) or self.poses.ongoing:
+        takes_over = context.method.passes(context.system) and not context.method.steps
+        if not takes_over or self.poses.ongoing is not None:
             raise error
         free = replace(phase, touching=(), implied=(), indeterminate=())
         free = compiled(context.system, free, context.with_inputs)

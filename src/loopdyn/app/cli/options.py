@@ -42,7 +42,7 @@ FormulationName = Literal[
     "auto", "graph", "relative", "rcr", "partition", "closure", "momentum", "absolute", "oracle"
 ]  # fmt: skip
 IntegratorName = Literal[
-    "auto", "dop853", "dp5", "rk4", "abm", "generalized_alpha", "stiff", "steps", "extrapolation"
+    "auto", "dop853", "dp5", "rk4", "abm", "generalized_alpha", "stiff", "steps", "extrapolation", "moreau"
 ]  # fmt: skip
 DriftName = Literal["projection", "velocity", "baumgarte", "none"]
 # A repeatable option takes an enumeration, not a Literal.
