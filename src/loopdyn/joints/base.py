@@ -205,7 +205,7 @@ class Joint(Spec):
     parent_frame: "str | Frame | None" = None
     child_frame: "str | Frame | None" = None
     limits: "Vec2 | dict[str, Vec2] | None" = None
-    at_limit: Literal["warn", "stop"] | Rebound | None = None
+    at_limit: 'Literal["warn", "stop"] | Rebound | None' = None
     armature: "Scalar | dict[str, Scalar] | None" = None
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
