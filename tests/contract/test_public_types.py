@@ -5,7 +5,6 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from functools import cached_property
 from typing import Any
 
 import pytest
@@ -65,7 +64,7 @@ def results() -> Iterator[tuple[str, Any]]:
         for key, member in vars(kind).items():
             inner = getattr(member, "__func__", member)
             inner = inner.fget if isinstance(inner, property) else inner
-            inner = inner.func if isinstance(inner, cached_property) else inner
+            inner = inner.func if hasattr(inner, "attrname") else inner  # a cached property
             if inspect.isfunction(inner) and not key.startswith("_"):
                 yield f"{name}.{key}", inspect.unwrap(inner).__annotations__.get("return")
 

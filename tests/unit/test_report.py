@@ -76,7 +76,7 @@ def test_operating_points_of_a_motor_without_inertia_before_it_lie_on_its_charac
 
 def test_a_report_begins_with_title_author_notes_units_motors_and_bearings(tmp_path):
     notes = "For the <workshop>.\n\nSecond paragraph."
-    options = dict(title="Press & drive", author="A. Engineer", notes=notes, time=1.5, turn="A", progress=False)
+    options = dict(title="Press & drive", author="A. Engineer", notes=notes, t_span=(0, 1.5), turn="A", progress=False)
     text = ld.report(ld.load(FOUR_BAR), tmp_path / "report.html", **options).read_text("utf-8")
     first, rest = text.split("</section>")
     for words in ("<h1>Press &amp; drive</h1>", "A. Engineer", "For the &lt;workshop&gt;.", "<p>Second paragraph.</p>",

@@ -14,11 +14,11 @@ T = TypeVar("T")
 class cached_property(Generic[T]):
     """Property that is computed once, as :class:`functools.cached_property`."""
 
-    def __init__(self, function: Callable[[Any], T]):
-        self.function, self.__doc__ = function, function.__doc__
+    def __init__(self, func: Callable[[Any], T]):
+        self.func, self.__doc__ = func, func.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.attrname = name
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> cached_property[T]: ...
@@ -29,7 +29,7 @@ class cached_property(Generic[T]):
     def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[T] | T:
         if instance is None:
             return self
-        found = instance.__dict__[self.name] = self.function(instance)
+        found = instance.__dict__[self.attrname] = self.func(instance)
         return found
 
 

@@ -52,10 +52,11 @@ def load_numba() -> None:
         from loopdyn.engine.compiler import dispatcher
 
         NOTICE.listen()
+        while _DEFERRED:  # a Ctrl-C in between leaves the rest for the next call
+            one = _DEFERRED[-1]
+            one.made = one.made or dispatcher(one.py_func, one.options)
+            _DEFERRED.pop()
         _make = dispatcher
-        for one in _DEFERRED:
-            one.made = dispatcher(one.py_func, one.options)
-        _DEFERRED.clear()
 
 
 def _jit_is_off() -> bool:
