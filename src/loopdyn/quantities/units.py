@@ -5,6 +5,8 @@ into SI floats when the model is compiled: formulas are evaluated in the units o
 converted. This is the only place where units are converted.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 import re
