@@ -712,10 +712,13 @@ def test_modes_are_listed_and_move(page):
     mode = ld.linearize(system, ld.equilibrium(system)).modes()
     assert f"{mode.frequency[0]:.5g}" in page.locator(key("modes")).inner_text()
     becomes_true_in_frame(page, "mode-view", "page.bodyPose('crank') !== undefined")
-    turns = []
+    pose, turns = "JSON.stringify(page.bodyPose('crank'))", []
     for t in (0.0, 1.0):  # half a period of the film: the other end of the swing
+        before = in_frame(page, "mode-view", pose)
         in_frame(page, "mode-view", f"page.pause(); page.seek({t})")
-        w, _, _, z = (in_frame(page, "mode-view", "page.bodyPose('crank')")["rotation"][k] for k in range(4))
+        if turns:  # the picture follows the time
+            becomes_true_in_frame(page, "mode-view", f"{pose} !== {json.dumps(before)}")
+        w, _, _, z = json.loads(in_frame(page, "mode-view", pose))["rotation"]
         turns.append(2 * np.arctan2(z, w))
     largest = max(abs(x) for x in mode.moving(0).values())
     swing = 0.2 * abs(mode.moving(0).get("A", 0.0)) / largest  # rad, to either side

@@ -40,10 +40,16 @@ class ModesPanel:
     def forget(self) -> None:
         """Remove the modes of another text."""
         self.names: tuple[str, ...] = ()
+        self.text: str | None = None  # that the modes shown are of
         self.choice.set_options({}, value=None)
         self.choice.set_enabled(False)
         self.frame.props("src=about:blank").set_visibility(False)
         self._say("no modes yet")
+
+    def compare(self, text: str) -> None:
+        """Remove the modes if they are not those of this text."""
+        if self.text is not None and self.text != text:
+            self.forget()
 
     def _say(self, text: str, wrong: bool = False) -> None:
         self.table.text = text
@@ -70,7 +76,7 @@ class ModesPanel:
             self._say("the text has changed: find the modes again")
             return
         self._say(found.text)
-        self.names = found.names
+        self.names, self.text = found.names, given["text"]
         self.choice.set_enabled(bool(found.names))
         if found.names:
             self.choice.set_options(dict(enumerate(found.names)), value=0)

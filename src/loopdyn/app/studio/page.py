@@ -314,7 +314,7 @@ class Session:
         if mine == self.edits:
             self._show_name()
             self._mark_run()
-            self.modes.forget()
+            self.modes.compare(str(self.editor.value))
             await self.check()
 
     async def check(self) -> None:
