@@ -206,7 +206,7 @@ def test_modes_of_a_text_are_those_of_its_equilibrium(tmp_path):
     with pytest.raises(LoopdynError, match="Find them first"):
         desk.mode(0)
     found = desk.modes(SWING, "m.yaml", at_start=False)
-    system = load_text(SWING).compile()
+    system = load_text(SWING, "swing.yaml").compile()
     mode = ld.linearize(system, ld.equilibrium(system)).modes()
     assert found.names == (f"0: {mode.frequency[0]:.5g} Hz, damping {mode.damping[0]:.4f}",)
     assert "crank" in desk.mode(0)
@@ -708,7 +708,7 @@ def test_modes_are_listed_and_move(page):
     page.locator(key("tab-modes")).click()
     page.locator(key("find-modes")).click()
     waits(page, "modes", "linearized at t = 0 s")
-    system = load_text(SWING).compile()
+    system = load_text(SWING, "swing.yaml").compile()
     mode = ld.linearize(system, ld.equilibrium(system)).modes()
     assert f"{mode.frequency[0]:.5g}" in page.locator(key("modes")).inner_text()
     becomes_true_in_frame(page, "mode-view", "page.bodyPose('crank') !== undefined")

@@ -22,7 +22,7 @@ REASONS = {
     "model/mechanism.py": "add_motor and add_driver are verbs of the builder",
     "analysis/inverse_dynamics.py": "asks what the motors must do",
     "analysis/drive_inputs.py": "checks the form of a law as a driver does",
-    "output/report.py": "turns the coordinate of the first motor",
+    "output/first_page.py": "draws the loads of motors; a report turns the coordinate of the first one",
     "formulations/closure/planner.py": "solves relations with constant factors for one coordinate",
     "constraints/driver.py": "a driver is a coupler of one coordinate",
     "system/builder.py": "drivers are a section of their own beside the constraints",

@@ -225,11 +225,12 @@ def test_geneva_wheel_out_of_place_takes_the_impulse_of_the_closed_form():
 def test_geneva_drive_has_the_peaks_and_the_jump_of_the_textbook(turns):
     """Of the wheel in a run: peak speed 1 + sqrt(2), peak acceleration 5.40698 at 11.464 degrees, jump 1.0 at entry.
 
-    The clearance c shifts the wall by c/a = 1e-6 of its lever. The damper keeps the pin on one wall.
+    The clearance c shifts the wall by c/a = 1e-6 of its lever. The damper keeps the pin on one wall. Later turns begin
+    with a wheel that stands up to 2 c out of place, which the pin crosses within 0.2 degrees: (alpha + 45)^2 a/2 = 2 c.
     """
     peak, highest = ref.geneva_peak()
     assert (np.degrees(peak), highest) == (pytest.approx(11.464, abs=5e-4), pytest.approx(5.40698, abs=5e-6))
-    degrees = [-46.0, -44.9, -30.0, -np.degrees(peak), -5.0, 0.0, 5.0, np.degrees(peak), 30.0, 44.0, 60.0]
+    degrees = [-46.0, -44.7, -30.0, -np.degrees(peak), -5.0, 0.0, 5.0, np.degrees(peak), 30.0, 44.0, 60.0]
     alphas = np.radians(np.concatenate([np.add(degrees, 360.0 * k) for k in range(turns)]))
     start = -0.4 * np.pi
     times = np.concatenate([[0.0], (alphas - start) / OMEGA])
@@ -240,7 +241,7 @@ def test_geneva_drive_has_the_peaks_and_the_jump_of_the_textbook(turns):
     speed[[0, -1]] = expected[[0, -1]] = 0.0  # dwell
     np.testing.assert_allclose(found, np.tile(expected, (turns, 1)), rtol=0, atol=2e-3)
     assert np.abs(found).max() == pytest.approx(5.40698, abs=2e-3)
-    assert found[0, 1] - found[0, 0] == pytest.approx(1.0, abs=0.02)  # 0.1 degrees behind the entry
+    assert found[0, 1] - found[0, 0] == pytest.approx(1.0, abs=0.02)  # 0.3 degrees behind the entry
     ratio = -run["W.speed"].values[1:].reshape(turns, -1) / OMEGA
     np.testing.assert_allclose(ratio, np.tile(speed, (turns, 1)), rtol=0, atol=1e-4)
     assert ratio.max() == pytest.approx(1 + np.sqrt(2), rel=1e-5)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import loopdyn as ld
 from loopdyn.analysis.comparing import compare
-from loopdyn.app.cli.application import app
+from loopdyn.app.cli import app
 from loopdyn.output.mode_animation import ModeFilm
 from loopdyn.output.plot.film import write_film
 from loopdyn.output.viewer.scene import describe
@@ -114,18 +114,19 @@ def test_plots_have_declared_units_alone(known):
     linear = ld.linearize(system, start, inputs=["motor"], outputs=["A", "C.fx"])
     drive = ld.drive(system, "A", (0, 90, 7))
     p = run.plot
-    figures = [
-        system.plot().figure, p(), p.coordinates(), p.velocities(), p.accelerations(), p.measures(), p.phase("A"),
-        p.reactions("C"), p.reactions("C", "world"), p.polar("C"), p.shaking(), p.energies(), p.residuals(),
-        drive.plot(), drive.plot_point("coupler", POINT), linear.plot(),
-        ld.inverse_dynamics(system, {"A": "90*t"}, t_span=(0, 1)).plot(),
-        ld.workspace(system, ("coupler", POINT), inputs="A", over=(0, 90, 4)).plot(),
-        ld.sensitivity(system, "D", "crank").plot(), ld.analyses.coordinates(system).sweep("A").plot(),
-    ]  # fmt: skip
-    for n, figure in enumerate(figures):
+    figures = (
+        lambda: system.plot().figure, p, p.coordinates, p.velocities, p.accelerations, p.measures, lambda: p.phase("A"),
+        lambda: p.reactions("C"), lambda: p.reactions("C", "world"), lambda: p.polar("C"), p.shaking, p.energies,
+        p.residuals, drive.plot, lambda: drive.plot_point("coupler", POINT), linear.plot,
+        ld.inverse_dynamics(system, {"A": "90*t"}, t_span=(0, 1)).plot,
+        ld.workspace(system, ("coupler", POINT), inputs="A", over=(0, 90, 4)).plot,
+        ld.sensitivity(system, "D", "crank").plot, ld.analyses.coordinates(system).sweep("A").plot,
+    )  # fmt: skip
+    for n, draw in enumerate(figures):
+        figure = draw()
         assert not leaks(words(figure)), n
         assert words(figure).strip()
-    plt.close("all")
+        plt.close(figure)
 
 
 def test_pictures_and_films_are_drawn_in_the_declared_unit(known, monkeypatch):

@@ -574,7 +574,7 @@ def test_the_command_prints_modes(tmp_path):
 
     from typer.testing import CliRunner
 
-    from loopdyn.app.cli.application import app
+    from loopdyn.app.cli import app
 
     file = Path(__file__).parents[2] / "examples" / "mechanisms" / "double_pendulum.yaml"
     result = CliRunner().invoke(app, ["modes", str(file), "--json", "--save", str(tmp_path / "lin.npz")])

@@ -237,7 +237,11 @@ def test_an_axis_of_length_zero_is_refused():
 def test_a_mechanism_changed_after_it_was_compiled_is_noticed():
     m = ld.library.four_bar()
     system = m.compile()
-    m.bodies["crank"] = ld.Body(mass=2.0, com=(0, 0, 0))
+    expected = numbers_of(system.with_parameters(crank=0.31))
+    m.bodies["crank"] = ld.Body(mass=2.0, com=(0, 0, 0))  # of the user, no longer that of the system
+    assert numbers_of(m.with_(crank=0.31).compile()) != expected
+    system = ld.library.four_bar().compile()
+    system.mechanism.bodies["crank"] = ld.Body(mass=2.0, com=(0, 0, 0))
     with pytest.raises(ld.errors.ModelError, match="changed after it was compiled"):
         system.with_parameters(crank=0.31)
     other = m.with_(crank=0.31)

@@ -78,10 +78,10 @@ class Rotation(Spec):
 
     label: ClassVar[str] = "rotation"
 
-    quaternion: Vec4 | None = None
-    axis: Vec3 | None = None
-    angle: Scalar | None = None
-    rpy: Vec3 | None = None
+    quaternion: "Vec4 | None" = None
+    axis: "Vec3 | None" = None
+    angle: "Scalar | None" = None
+    rpy: "Vec3 | None" = None
 
     def resolve(self, r: Resolver, element: str, path: Path) -> Array:
         """Rotation matrix (3, 3)."""
@@ -130,8 +130,8 @@ class Frame(Spec):
 
     label: ClassVar[str] = "frame"
 
-    position: Vec3 = (0.0, 0.0, 0.0)
-    rotation: RotationField = None
+    position: "Vec3" = (0.0, 0.0, 0.0)
+    rotation: "RotationField" = None
 
     def resolve(self, r: Resolver, element: str, path: Path) -> tuple[Array, Array]:
         """Position (3) and rotation matrix (3, 3)."""
@@ -156,7 +156,7 @@ class Rebound(Spec):
 
     label: ClassVar[str] = "at_limit"
 
-    rebound: Scalar
+    rebound: "Scalar"
 
 
 class Joint(Spec):
@@ -198,14 +198,15 @@ class Joint(Spec):
     bearing_loads: ClassVar[BearingLoads] = {"force": (3, 4, 5), "moment": (0, 1, 2)}
 
     type: str
-    parent: str | None = None
-    child: str | None = None
-    at: Place | None = None
-    parent_frame: str | Frame | None = None
-    child_frame: str | Frame | None = None
-    limits: Vec2 | dict[str, Vec2] | None = None
-    at_limit: Literal["warn", "stop"] | Rebound | None = None
-    armature: Scalar | dict[str, Scalar] | None = None
+    # Texts, as signatures show them.
+    parent: "str | None" = None
+    child: "str | None" = None
+    at: "Place | None" = None
+    parent_frame: "str | Frame | None" = None
+    child_frame: "str | Frame | None" = None
+    limits: "Vec2 | dict[str, Vec2] | None" = None
+    at_limit: 'Literal["warn", "stop"] | Rebound | None' = None
+    armature: "Scalar | dict[str, Scalar] | None" = None
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
         """Axes of F as rows, in the axes of the placement, and the two constants `par`."""
@@ -265,7 +266,7 @@ class Joint(Spec):
 class AxisJoint(Joint):
     """A joint with one axis: z of F and M."""
 
-    axis: Vec3
+    axis: "Vec3"
 
     def axes(self, r: Resolver, element: str, path: Path) -> tuple[Array, tuple[float, float]]:
         """Frame with the axis as z."""

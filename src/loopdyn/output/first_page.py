@@ -32,7 +32,7 @@ class Cycle:
     --------
     >>> import numpy as np
     >>> Cycle.last(np.array([0.0, 2.0, 5.0, 8.0, 10.0]), 6.0).first
-    2
+    1
     """
 
     first: int  # output with which it begins
@@ -72,6 +72,11 @@ def worst_bearings(run: Run, cycle: Cycle | None) -> list[list[Any]]:
     return [[name, *values] for name, values in sorted(rows, key=lambda row: -max(row[1]))[:WORST]]
 
 
+def motors_of(system: System) -> dict[str, str]:
+    """Names of the motors of a model, with the coordinates they act on."""
+    return {name: str(f.joint) for name, f in system.mechanism.forces.items() if f.type == "motor"}
+
+
 def characteristic(system: System, motor: str, speeds: Array) -> Array | None:
     """Load of a motor at these speeds in declared units; None if it depends on something else than its speed."""
     m = system.mechanism
@@ -90,7 +95,7 @@ def plot_motor_loads(run: Run, cycle: Cycle | None) -> Figure | None:
     """Plot the load of each motor over its speed, start-up apart, with its characteristic; None without motors."""
     import matplotlib.pyplot as plt
 
-    motors = {name: f.joint for name, f in run.system.mechanism.forces.items() if f.type == "motor"}
+    motors = motors_of(run.system)
     if not motors:
         return None
     figure, axes = plt.subplots(1, len(motors), figsize=(max(6.0, 4.6 * len(motors)), 4.0), squeeze=False,

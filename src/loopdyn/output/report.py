@@ -23,7 +23,7 @@ from loopdyn.analysis.mobility import Mobility, mobility
 from loopdyn.errors import LoopdynError
 from loopdyn.files import write
 from loopdyn.model.mechanism import Mechanism
-from loopdyn.output.first_page import cycle_of, plot_motor_loads, worst_bearings
+from loopdyn.output.first_page import cycle_of, motors_of, plot_motor_loads, worst_bearings
 from loopdyn.quantities.times import check_span
 from loopdyn.quantities.wording import unknown
 from loopdyn.results.drive import Drive
@@ -237,8 +237,7 @@ def _mobility(page: _Page, found: Mobility) -> None:
 
 def input_of(system: System) -> str | None:
     """Coordinate of the first driver or motor."""
-    m = system.mechanism
-    given = [d.joint for d in m.drivers.values()] + [f.joint for f in m.forces.values() if f.type == "motor"]
+    given = [*(d.joint for d in system.mechanism.drivers.values()), *motors_of(system).values()]
     return next((str(j) for j in given if isinstance(j, str)), None)
 
 

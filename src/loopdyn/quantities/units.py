@@ -5,6 +5,8 @@ into SI floats when the model is compiled: formulas are evaluated in the units o
 converted. This is the only place where units are converted.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 import re
@@ -175,6 +177,13 @@ class Spec(BaseModel):
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         """Give each class a signature that people can read."""
         cls.__signature__ = ReadableSignature()  # type: ignore[assignment]
+
+    @classmethod
+    def model_rebuild(cls, *, _parent_namespace_depth: int = 2, **options: Any) -> bool | None:
+        """Make the class ready for validation, and keep its signature, which pydantic would replace."""
+        made = super().model_rebuild(_parent_namespace_depth=_parent_namespace_depth + 1, **options)
+        cls.__signature__ = ReadableSignature()  # type: ignore[assignment]
+        return made
 
     @classmethod
     def _own_fields(cls) -> list[str]:

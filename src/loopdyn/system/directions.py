@@ -20,6 +20,7 @@ from loopdyn.system.system import JointData, Pose, compose
 Array = NDArray[np.float64]
 Held = tuple[int, Array]  # row of the body that carries a point, and its place in the world at the reference pose
 
+HALF_TURN = -np.pi + 1e-9  # below it rounding decides between the two signs: then half a turn is positive
 PLANES = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}  # components in the plane normal to an axis, right-handed
 
 
@@ -47,7 +48,9 @@ def direction_path(
         steps = _steps(tree, body, n_bases, row, axis)
         if steps is not None:
             start = sum(sign * float(q_reference[k]) for k, sign in steps)
-            return AnglePath(steps, float(np.arctan2(d[j], d[i])) - start)
+            angle = float(np.arctan2(d[j], d[i]))
+            angle += FULL_TURN if angle < HALF_TURN else 0.0
+            return AnglePath(steps, angle - start)
     return None
 
 
@@ -68,11 +71,11 @@ def angle_path(directions: Sequence[AnglePath | None], q_reference: Array) -> An
 def _bodies_that_hold(
     end: Held, joints: Mapping[str, JointData], poses: Sequence[Pose], axis: Array, near: float
 ) -> set[int]:
-    """Rows of the body of a point and of all that pins about `axis` through the point connect with it."""
+    """Rows of the body of a point and of all that pins, or screws, about `axis` through the point connect with it."""
     found, left = {end[0]}, [end[0]]
     while left:
         row = left.pop()
-        for joint in (j for j in joints.values() if row in (j.parent, j.child) and j.spec.type == "revolute"):
+        for joint in (j for j in joints.values() if row in (j.parent, j.child) and j.spec.dimensions == ("angle",)):
             x, R = compose(poses[joint.parent], joint.F)
             away = end[1] - x
             across = float(np.linalg.norm(away - (away @ axis) * axis))
