@@ -165,7 +165,8 @@ def annotation(cls: type, key: str) -> str:
     """Annotation of a field as it is written, from the source: some modules evaluate their annotations."""
     owner = next(b for b in cls.__mro__ if key in getattr(b, "__annotations__", {}))
     body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body
-    return next(ast.unparse(x.annotation) for x in body if isinstance(x, ast.AnnAssign) and x.target.id == key)
+    found = next(x.annotation for x in body if isinstance(x, ast.AnnAssign) and x.target.id == key)
+    return str(found.value) if isinstance(found, ast.Constant) else ast.unparse(found)  # some are in quotes
 
 
 def form(cls: type, key: str) -> str:
