@@ -249,14 +249,14 @@ def random_joint(kind: str, rng: np.random.Generator) -> Any:
     return {
         "revolute": lambda: ld.Revolute(axis=a),
         "prismatic": lambda: ld.Prismatic(axis=a),
-        "helical": lambda: ld.Helical(axis=a, pitch=float(rng.uniform(0.1, 0.4) * rng.choice([-1, 1]))),
+        "helical": lambda: ld.joints.Helical(axis=a, pitch=float(rng.uniform(0.1, 0.4) * rng.choice([-1, 1]))),
         "cylindrical": lambda: ld.Cylindrical(axis=a),
         "universal": lambda: ld.Universal(axis1=a, axis2=b),
         "planar": lambda: ld.Planar(normal=a, x=b),
-        "translational": ld.Translational,
+        "translational": ld.joints.Translational,
         "spherical": ld.Spherical,
         "free": ld.Free,
-        "weld": ld.Weld,
+        "weld": ld.joints.Weld,
     }[kind]()
 
 

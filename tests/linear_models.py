@@ -57,7 +57,7 @@ def disc(radius=0.3, chain=False):
         m.add_body("carrier", ld.Inertia.massless())
         m.add_body("yaw", ld.Inertia.massless())
         m.add_body("lean", ld.Inertia.massless())
-        m.add_joint("P", ld.Translational(), "ground", "carrier", at=(0, 0, radius))
+        m.add_joint("P", ld.joints.Translational(), "ground", "carrier", at=(0, 0, radius))
         m.add_joint("yaw", ld.Revolute(axis=(0, 0, 1)), "carrier", "yaw", at=(0, 0, radius))
         m.add_joint("lean", ld.Revolute(axis=(1, 0, 0)), "yaw", "lean", at=(0, 0, radius))
         m.add_joint("spin", ld.Revolute(axis=(0, 1, 0)), "lean", "disc", at=(0, 0, radius))

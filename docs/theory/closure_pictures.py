@@ -86,7 +86,7 @@ def closures(system: ld.System) -> None:
     for ax, label, other in zip(panels, ("α1", "α3"), ("α3", "α1"), strict=True):
         curves: dict[str, list[tuple[float, float]]] = {}
         for x in np.linspace(-np.pi, np.pi, 721):
-            for branch in ld.branches(system, {label: float(x)}, near=near):
+            for branch in ld.analyses.branches(system, {label: float(x)}, near=near):
                 angle = branch.state.q[system.coordinates.index(other)]
                 curves.setdefault(branch.name, []).append((float(x), (angle + np.pi) % (2 * np.pi) - np.pi))
         for name, points in curves.items():

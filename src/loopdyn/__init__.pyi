@@ -14,10 +14,8 @@ from . import library as library
 from . import results as results
 from . import tree as tree
 from .analysis.assembly import assemble as assemble
-from .analysis.branches import branches as branches
 from .analysis.drive import drive as drive
 from .analysis.equilibrium import equilibrium as equilibrium
-from .analysis.equilibrium import preload as preload
 from .analysis.inverse_dynamics import inverse_dynamics as inverse_dynamics
 from .analysis.inverse_kinematics import inverse_kinematics as inverse_kinematics
 from .analysis.kinematics import kinematics as kinematics
@@ -47,14 +45,11 @@ from .io.runs import load_run as load_run
 from .joints import Cylindrical as Cylindrical
 from .joints import Frame as Frame
 from .joints import Free as Free
-from .joints import Helical as Helical
 from .joints import Planar as Planar
 from .joints import Prismatic as Prismatic
 from .joints import Revolute as Revolute
 from .joints import Spherical as Spherical
-from .joints import Translational as Translational
 from .joints import Universal as Universal
-from .joints import Weld as Weld
 from .model.inertia import Inertia as Inertia
 from .model.mechanism import Body as Body
 from .model.mechanism import Mechanism as Mechanism

@@ -32,7 +32,7 @@ NAMESPACES = (
 MOVED = {
     name: f"{namespace}.{name}"
     for namespace, names in {
-        "analyses": "coordinates equations measures reconnect singular_poses variants zero_force",
+        "analyses": "branches coordinates equations measures preload reconnect singular_poses variants zero_force",
         "constraints": "Coupler Distance Driver PointMotion PointOnCurve PointOnLine PointOnPlane Relation Rolling "
         "Slot UserConstraint VelocityRelation",
         "errors": "AssemblyError ConvergenceError ExpressionError ModelError Problem RunError SingularityError",
@@ -40,7 +40,7 @@ MOVED = {
         "forces": "Actuator AppliedForce Bushing JointFriction JointSpring Motor SpringDamper Table UserForce",
         "formulations": "Formulation Oracle Solution check_formulation",
         "integrators": "ABM Baumgarte DOP853 DP5 Extrapolation GeneralizedAlpha Integrator RK4 Steps Stiff",
-        "joints": "Rotation",
+        "joints": "Helical Rotation Translational Weld",
         "results": "Bearings Branches Change Coordinates Drive DriveEvent Equations Equilibria Equilibrium "
         "InverseDynamics Measure Mobility Preload Reactions Run Topology Variant Variants compare_runs",
     }.items()

@@ -138,7 +138,7 @@ def test_undefined_row_is_named_and_the_solver_goes_on():
     """A distance whose points coincide has no direction."""
     m = ld.Mechanism("bob", gravity=(0, 0, -G))
     m.add_body("bob", ld.Inertia.sphere(mass=1.0, radius=0.1, at=(1, 0, 0)))
-    m.add_joint("T", ld.Translational(), m.ground, "bob", at=(1, 0, 0))
+    m.add_joint("T", ld.joints.Translational(), m.ground, "bob", at=(1, 0, 0))
     m.add_constraint("string", ld.constraints.Distance(body1="bob", body2=m.ground, point1=(1, 0, 0), point2=(0, 0, 0)))
     system = m.compile()
     state = system.state()

@@ -102,7 +102,7 @@ def test_old_names_of_arguments_say_the_new_ones():
         (lambda: ld.inverse_dynamics(system, {"A": "t"}, [0, 1], start=None), "no argument 'start'. It is near now"),
         (lambda: ld.equilibrium(system, start=None), "no argument 'start'. It is near now"),
         (lambda: ld.analyses.zero_force(system, "f", {"A": (0, 1)}, start=None), "no argument 'start'. It is near now"),
-        (lambda: ld.preload(system, system.state(), "f"), r"The order is preload\(system, force, state\)"),
+        (lambda: ld.analyses.preload(system, system.state(), "f"), r"The order is preload\(system, force, state\)"),
         (
             lambda: m.add_force(*(spring, "spring")),
             r"The order is add_force\(name, force\)",

@@ -243,7 +243,7 @@ def map_joint(kind, c, u, a):
 A1, A2, A3 = (1.0, 2.0, -0.5), (-0.3, 0.8, 1.1), (0.9, -0.2, 0.4)
 REVOLUTE = [ld.Revolute(axis=a) for a in (A1, A2, A3)]
 PRISMATIC = ld.Prismatic(axis=A2)
-HELICAL = ld.Helical(axis=A3, pitch=-0.15)
+HELICAL = ld.joints.Helical(axis=A3, pitch=-0.15)
 CYLINDRICAL = ld.Cylindrical(axis=A1)
 UNIVERSAL = ld.Universal(axis1=A1, axis2=A3)
 PLANAR = ld.Planar(normal=A2, x=(1, 0.3, 0))
@@ -257,7 +257,7 @@ CHAINS = {
     "body on skew universal axes": [UNIVERSAL],
     "body in a plane": [PLANAR],
     "arm on a body in a plane": [PLANAR, REVOLUTE[1]],
-    "arm on a table that does not turn": [ld.Translational(), REVOLUTE[0]],
+    "arm on a table that does not turn": [ld.joints.Translational(), REVOLUTE[0]],
     "ball": [ld.Spherical()],
     "free body": [ld.Free()],
 }

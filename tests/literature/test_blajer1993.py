@@ -177,7 +177,7 @@ def test_g3_closing_conditions_of_a_six_bar_in_sequence():
     for alpha in sorted({row["alpha"] for row in TARGETS["g3_sixbar_sequence"]["rows"]}):
         rows = [r for r in TARGETS["g3_sixbar_sequence"]["rows"] if r["alpha"] == alpha]
         expected = [r for r in rows if r["closable"]]
-        found = ld.branches(system, {"A0": alpha}, near=state)
+        found = ld.analyses.branches(system, {"A0": alpha}, near=state)
         assert found.complete
         assert len(found) == len(expected)
         for r in expected:

@@ -322,7 +322,7 @@ def test_weld_rows_do_not_vanish_at_half_a_turn():
     rng = np.random.default_rng(1)
     m = ld.Mechanism("weld")
     m.add_body("b", random_inertia(rng, (0, 0, 0)))
-    m.add_joint("X", ld.Weld(), m.ground, "b", at=(0, 0, 0))
+    m.add_joint("X", ld.joints.Weld(), m.ground, "b", at=(0, 0, 0))
     free = m.compile(cuts=["X"])
     for axis in np.eye(3):
         phi = ld.terms(free, free.state([0, 0, 0, 0.0, *axis])).phi

@@ -18,7 +18,7 @@ def bead(gravity: tuple = (0, 0, -G), **curve: object) -> ld.Mechanism:
     """A ball of 2 kg that does not turn, its centre on a curve of the ground."""
     m = ld.Mechanism("bead", gravity=gravity)
     m.add_body("bead", ld.Inertia.sphere(mass=2.0, radius=0.01))
-    m.add_joint("T", ld.Translational(), m.ground, "bead", at=(0, 0, 0))
+    m.add_joint("T", ld.joints.Translational(), m.ground, "bead", at=(0, 0, 0))
     m.add_constraint("wire", ld.constraints.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), **curve))
     return m
 
@@ -233,7 +233,7 @@ def test_a_curve_is_kept_in_a_model_file(tmp_path):
 def test_a_curve_in_other_units_is_the_same_curve():
     m = ld.Mechanism("bead", units={"length": "mm"})
     m.add_body("bead", ld.Inertia.sphere(mass=2.0, radius=10))
-    m.add_joint("T", ld.Translational(), m.ground, "bead", at=(0, 0, 0))
+    m.add_joint("T", ld.joints.Translational(), m.ground, "bead", at=(0, 0, 0))
     m.add_constraint(
         "wire",
         ld.constraints.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), x="1000*u", z="700*u**2", u=(-3, 3)),

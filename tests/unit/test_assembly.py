@@ -433,7 +433,7 @@ def test_speeds_that_no_motion_can_have_are_refused_by_the_rows():
     """A block that may not turn against the plane it rolls on cannot move along it, which a driver asks for."""
     m = ld.Mechanism("contradiction")
     m.add_body("block", ld.Inertia.sphere(mass=1, radius=0.1, at=(0, 0, 0.1)))
-    m.add_joint("slide", ld.Translational(), "ground", "block", at=(0, 0, 0.1))
+    m.add_joint("slide", ld.joints.Translational(), "ground", "block", at=(0, 0, 0.1))
     roll = ld.constraints.Rolling(
         on="ground", body="block", normal=(0, 0, 1), through=(0, 0, 0), centre=(0, 0, 0.1), radius=0.1
     )

@@ -117,7 +117,7 @@ def test_free_particle_seen_from_a_turning_ground_has_coriolis_centrifugal_and_e
     """In axes of the ground: r'' = R^T (g - x'') - 2 w x r' - w x (w x r) - w' x r."""
     m = ld.Mechanism("particle", gravity=(0.5, -9.0, 1.0))
     m.add_body("p", ld.Inertia.point(mass=2.0, at=(0, 0, 0)))
-    m.add_joint("P", ld.Translational(), m.ground, "p", at=(0, 0, 0))
+    m.add_joint("P", ld.joints.Translational(), m.ground, "p", at=(0, 0, 0))
     m.move_base(x="0.2*sin(3*t)", **LAWS)
     system = m.compile()
     t, r, v = 0.6, np.array([0.4, -0.3, 0.8]), np.array([1.0, 2.0, -1.5])

@@ -211,7 +211,7 @@ def test_branches_of_spatial_loops_are_complete(name, count):
     system = SPATIAL[name][0]().compile()
     state = ld.assemble(system)
     given = {"A": float(state.q[system.coordinates.index("A")]) + 0.02}
-    found = ld.branches(system, given, near=state)
+    found = ld.analyses.branches(system, given, near=state)
     assert found.complete
     assert len(found) == count
     for branch in found:
@@ -228,7 +228,7 @@ def test_branches_of_rods_with_two_balls_need_no_spin(slide):
     if slide:
         m.joints["D"] = ld.Prismatic(axis=(1, 0.2, 0.3), parent="ground", child="rocker", at=m.joints["D"].at)
     system = m.compile()
-    found = ld.branches(system, {"A": 0.3})
+    found = ld.analyses.branches(system, {"A": 0.3})
     assert (len(found), found.complete) == (2, True)
     for branch in found:
         assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
@@ -263,7 +263,7 @@ def test_branches_of_a_platform_are_found_from_its_pose():
         for name in (f"lower{k}", f"upper{k}"):
             del m.bodies[name]
     system = m.compile(free=["platform"])
-    found = ld.branches(system, {"free:platform.pz": 0.02, "free:platform.px": 0.01})
+    found = ld.analyses.branches(system, {"free:platform.pz": 0.02, "free:platform.px": 0.01})
     assert (len(found), found.complete) == (64, True)
     for branch in found:
         assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
@@ -297,7 +297,7 @@ def test_closures_of_a_platform_on_legs_rrs_are_complete(axes):
     state = ld.assemble(system)
     labels = ["A1", "B1", "A2"]
     given = {x: float(state.q[system.coordinates.index(x)]) for x in labels}
-    found = ld.branches(system, given, near=state)
+    found = ld.analyses.branches(system, given, near=state)
     assert found.complete
     for branch in found:
         assert np.abs(ld.tree.constraint_equations(system, branch.state)[0]).max() < 1e-13
@@ -431,7 +431,7 @@ def test_six_bars_are_solved_loop_by_loop(name):
     assert [set(g.joints) for g in plan.groups] == [set("BCD"), set("EFG")]
     assert plan.explicit
     assert ld.analyses.singular_poses(system, "A") == ()  # the crank turns fully
-    found = ld.branches(system, {"A": 0.3})
+    found = ld.analyses.branches(system, {"A": 0.3})
     assert (len(found), found.complete) == (4, True)
     run = ld.simulate(system, ld.assemble(system), (0, 3), formulation="closure", drift="none", progress=False)
     assert run.status == "finished", run.message
@@ -533,7 +533,7 @@ def test_a_run_ends_at_the_limit_of_its_coordinate_which_is_located():
 
 def test_a_run_keeps_its_branch():
     system = ld.library.four_bar().compile()
-    first, second = ld.branches(system, {"A": 0.3})
+    first, second = ld.analyses.branches(system, {"A": 0.3})
     for branch in (first, second):
         state = ld.assemble(system, q=branch.state.q, v={"A": 8.0})
         run = ld.simulate(system, state, (0, 2), formulation=ld.Closure(independent=["A"]), progress=False)
@@ -614,20 +614,20 @@ def test_sets_for_two_freedoms_are_prepared_and_exchanged_on_the_way_without_can
 
 
 def test_branches_of_the_four_bar_are_two_and_complete():
-    found = ld.branches(ld.library.four_bar().compile(), {"A": 0.3})
+    found = ld.analyses.branches(ld.library.four_bar().compile(), {"A": 0.3})
     assert (len(found), found.complete) == (2, True)
     assert {b.name for b in found} == {"B-C-D +", "B-C-D -"}
     assert "all there are" in str(found)
 
 
 def test_branches_out_of_reach_are_none():
-    found = ld.branches(ld.library.four_bar().compile(), {"D": 1.5})
+    found = ld.analyses.branches(ld.library.four_bar().compile(), {"D": 1.5})
     assert (len(found), found.complete) == (0, True)
 
 
 def test_branches_that_are_searched_for_are_said_to_be_perhaps_incomplete():
     system = ld.library.bennett().compile()
-    found = ld.branches(system, {"P1": 0.2})
+    found = ld.analyses.branches(system, {"P1": 0.2})
     assert not found.complete
     assert len(found) >= 1
     for branch in found:
@@ -637,9 +637,9 @@ def test_branches_that_are_searched_for_are_said_to_be_perhaps_incomplete():
 def test_branches_need_as_many_coordinates_as_there_are_freedoms():
     system = ld.library.five_bar().compile()
     with pytest.raises(ld.LoopdynError, match="2 degrees of freedom"):
-        ld.branches(system, {"A": 0.0})
+        ld.analyses.branches(system, {"A": 0.0})
     with pytest.raises(ld.LoopdynError, match="no independent coordinate"):
-        ld.branches(system, {"A": 0.0, "nothing": 0.0})
+        ld.analyses.branches(system, {"A": 0.0, "nothing": 0.0})
 
 
 def test_crank_of_a_crank_rocker_has_no_singular_pose():

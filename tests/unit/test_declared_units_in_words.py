@@ -73,7 +73,7 @@ def test_results_print_declared_units_alone(known):
         ld.drive(system, "A", (0, 90, 7)), ld.inverse_dynamics(system, {"A": "90*t"}, t_span=(0, 1)),
         ld.inverse_dynamics(system, {"A": "90*t"}, [0, 1], motors=["A", "D"]), compare(system),
         ld.equilibrium(m.with_(stall=0).compile()), ld.equilibrium(m.with_(stall=0).compile(), search={"A": (-90, 90)}),
-        linear, linear.modes(), ld.branches(system, {"A": 30}), there, there.singularity("A"),
+        linear, linear.modes(), ld.analyses.branches(system, {"A": 30}), there, there.singularity("A"),
         ld.inverse_kinematics(system, {"A": 30}), ld.analyses.coordinates(system), system.labels,
         ld.workspace(system, ("coupler", POINT), inputs="A", over=(0, 90, 4)), ld.sensitivity(system, "D", "crank"),
         run.counterweight("crank", 10, (-10, 0, 0)), ld.analyses.measures(system),

@@ -597,7 +597,7 @@ def test_a_start_at_a_dead_point_of_the_input_is_told_from_an_input_that_is_fixe
 def test_the_end_of_a_curve_is_where_the_motion_ends():
     m = ld.Mechanism("bead")
     m.add_body("bead", ld.Inertia.sphere(mass=1, radius=0.1))
-    m.add_joint("T", ld.Translational(), "ground", "bead", at=(0, 0, 0))
+    m.add_joint("T", ld.joints.Translational(), "ground", "bead", at=(0, 0, 0))
     wire = ld.constraints.PointOnCurve(on="ground", body="bead", point=(0, 0, 0), x="u", y="0*u", z="u**2", u=(-1, 1))
     m.add_constraint("wire", wire)
     along = ld.drive(m.compile(), "T.x", (0, 2, 16))

@@ -332,7 +332,7 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     m.add_force("spring", ld.forces.JointSpring(joint="A", stiffness=stiffness))
     system = m.compile()
     rad = 180.0 / np.pi if units else 1.0  # in declared units
-    found = ld.preload(system, "spring", system.state(q={"A": 0.6 * rad}))
+    found = ld.analyses.preload(system, "spring", system.state(q={"A": 0.6 * rad}))
     assert found.what == "rest"
     assert found.value == pytest.approx((0.6 + G * np.sin(0.6) / 4.0) * rad, rel=1e-9)
     again = found.mechanism.compile()
@@ -341,7 +341,7 @@ def test_preload_makes_a_pose_an_equilibrium_in_any_units(units):
     del other.forces["spring"]
     other.add_motor("motor", "A", torque="17*speed")
     system = other.compile()
-    assert ld.preload(system, "motor", system.state(q={"A": 0.6 * rad})).value == pytest.approx(
+    assert ld.analyses.preload(system, "motor", system.state(q={"A": 0.6 * rad})).value == pytest.approx(
         scale * G * np.sin(0.6), rel=1e-9
     )
 
@@ -350,7 +350,7 @@ def test_preload_of_a_spring_between_points_and_where_none_helps():
     m = sprung()
     system = m.compile()
     state = ld.assemble(system, q={"A": 1.0})
-    found = ld.preload(system, "spring", state)
+    found = ld.analyses.preload(system, "spring", state)
     # dV/dx = 0: weight = -k (length - free) dlength/dx
     x = START + 1.0
     length = lambda x: np.hypot(*(pose(LENGTHS, x, 1)[2] - [0.5, -0.5]))  # noqa: E731
@@ -361,12 +361,12 @@ def test_preload_of_a_spring_between_points_and_where_none_helps():
     five.add_motor("motor", "A", torque=0.0)
     system = five.compile()
     with pytest.raises(ld.LoopdynError, match="'motor' alone cannot hold 'five_bar'"):
-        ld.preload(system, "motor")
+        ld.analyses.preload(system, "motor")
     soft = sprung(k=0.0).compile()
     with pytest.raises(ld.LoopdynError, match="exerts no force along any motion"):
-        ld.preload(soft, "spring")
+        ld.analyses.preload(soft, "spring")
     with pytest.raises(ld.LoopdynError, match="there is no force 'x'"):
-        ld.preload(soft, "x")
+        ld.analyses.preload(soft, "x")
 
 
 @pytest.mark.parametrize(

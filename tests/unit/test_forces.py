@@ -262,7 +262,7 @@ def test_loads_on_a_joint_give_the_same_motion_whether_it_is_in_the_tree_or_cut(
 
 def test_springs_on_a_cut_joint_count_turns():
     rng = np.random.default_rng(0)
-    for joint in (ld.Helical(axis=(0, 0, 1), pitch=0.1), ld.Revolute(axis=(0, 0, 1))):
+    for joint in (ld.joints.Helical(axis=(0, 0, 1), pitch=0.1), ld.Revolute(axis=(0, 0, 1))):
         m = ld.Mechanism("pair")
         for name in ("a", "b"):
             m.add_body(name, random_inertia(rng, (0, 0, 0)))

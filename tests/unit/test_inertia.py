@@ -28,7 +28,7 @@ def properties(inertia: ld.Inertia, **options) -> tuple[float, np.ndarray, np.nd
     # a weld under the free joint keeps its frame at the world origin, whatever the pose of the body
     m.add_body("frame", ld.Inertia.massless())
     m.add_joint("F", ld.Free(), m.ground, "frame", at=(0, 0, 0))
-    m.add_joint("W", ld.Weld(), "frame", "b", at=(0, 0, 0))
+    m.add_joint("W", ld.joints.Weld(), "frame", "b", at=(0, 0, 0))
     system = m.compile()
     M = ld.tree.open_tree_mass_matrix(system, system.state())
     mass = M[5, 5]

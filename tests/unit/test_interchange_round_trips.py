@@ -64,13 +64,13 @@ def every_joint(kind: str, backwards: bool, cut: bool) -> ld.Mechanism:
     joint = {
         "revolute": ld.Revolute(axis=axis),
         "prismatic": ld.Prismatic(axis=axis),
-        "helical": ld.Helical(axis=axis, pitch=0.07),
+        "helical": ld.joints.Helical(axis=axis, pitch=0.07),
         "cylindrical": ld.Cylindrical(axis=axis),
         "universal": ld.Universal(axis1=axis, axis2=(1, 0.1, 0)),
         "planar": ld.Planar(normal=axis),
-        "translational": ld.Translational(),
+        "translational": ld.joints.Translational(),
         "spherical": ld.Spherical(),
-        "weld": ld.Weld(),
+        "weld": ld.joints.Weld(),
         "free": ld.Free(),
     }[kind]
     ends = ("c", "a") if backwards else ("a", "c")

@@ -47,7 +47,7 @@ def by_frames(spec, q, rng):
     m = ld.Mechanism("frames")
     m.add_body("parent", random_inertia(rng, xP), pose=frame(xP, RP))
     m.add_body("child", random_inertia(rng, xC), pose=frame(xC, RC), frames={"mount": frame(pM, RM)})
-    m.add_joint("root", ld.Weld(), m.ground, "parent", at=(0, 0, 0))
+    m.add_joint("root", ld.joints.Weld(), m.ground, "parent", at=(0, 0, 0))
     m.add_joint("A", spec, "parent", "child", parent_frame=frame(pF, RF), child_frame="mount")
     return m, (xC, RC)
 
@@ -293,7 +293,7 @@ def test_difference_takes_the_shortest_rotation_whatever_the_sign_of_the_quatern
 
 
 def test_helical_joint_counts_its_turns_by_the_slide():
-    spec = ld.Helical(axis=(0, 0, 1), pitch=-0.2)
+    spec = ld.joints.Helical(axis=(0, 0, 1), pitch=-0.2)
     for angle in (-20.0, -3.2, 0.1, 3.1, 7.0, 100.0):
         d, E = placement(spec, [angle])
         assert spec.measure(E, d, (-0.2, 0.0))[0] == pytest.approx(angle, abs=1e-12)
@@ -343,7 +343,7 @@ def test_axes_are_normalised():
         (ld.Revolute(axis=(0, 0, 0)), "'axis' has length zero"),
         (ld.Universal(axis1=(1, 0, 0), axis2=(-2, 0, 0)), "'axis1' and 'axis2' are parallel"),
         (ld.Planar(normal=(0, 0, 1), x=(0, 0, 2)), "'x' is along the normal"),
-        (ld.Helical(axis=(0, 0, 1), pitch=0), "'pitch' is zero"),
+        (ld.joints.Helical(axis=(0, 0, 1), pitch=0), "'pitch' is zero"),
     ],
 )
 def test_axes_without_a_direction_are_refused(joint, said):
@@ -389,7 +389,7 @@ def test_states_by_label_keep_the_rest_at_the_reference_pose():
 
 def test_values_without_a_name_are_the_fields_in_their_order():
     assert ld.Revolute((0, 0, 2)) == ld.Revolute(axis=(0, 0, 2))
-    assert ld.Helical((0, 0, 1), 0.01) == ld.Helical(axis=(0, 0, 1), pitch=0.01)
+    assert ld.joints.Helical((0, 0, 1), 0.01) == ld.joints.Helical(axis=(0, 0, 1), pitch=0.01)
     ends = {"body1": "a", "body2": "b", "point1": (0, 0, 0), "point2": (1, 0, 0)}
     spring = ld.forces.SpringDamper(**ends, stiffness=10.0, damping=1.0, length=0.5, name="s")
     assert ld.forces.SpringDamper("a", "b", (0, 0, 0), (1, 0, 0), 10.0, 1.0, 0.5, name="s") == spring

@@ -82,7 +82,7 @@ def block():
     """A block on rollers above a floor that it presses on by its weight: a point on a plane, free along x."""
     m = ld.Mechanism("block", gravity=(0, 0, -G), parameters={"radius": 0.2})
     m.add_body("block", ld.Inertia.point(2.0, at=(0, 0, 0.2)))
-    m.add_joint("p", ld.Translational(), m.ground, "block", at=(0, 0, 0.2))
+    m.add_joint("p", ld.joints.Translational(), m.ground, "block", at=(0, 0, 0.2))
     m.add_force(
         "spring", ld.forces.SpringDamper("ground", "block", (-1, 0, 0.2), (0, 0, 0.2), stiffness=50.0, length=1.0)
     )

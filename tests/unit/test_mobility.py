@@ -219,7 +219,7 @@ BALLS = np.array([0.15, 0.0, 0.0]), np.array([0.3, 0.6, 0.3])  # ends of the cou
 @pytest.mark.parametrize(
     ("middle", "dof", "idle"),
     [
-        (ld.Weld(), 2, ("upper + lower",)),  # the coupler in two pieces: it spins as one
+        (ld.joints.Weld(), 2, ("upper + lower",)),  # the coupler in two pieces: it spins as one
         (ld.Prismatic(axis=tuple(BALLS[1] - BALLS[0])), 3, ("upper + lower",)),  # a strut that changes its length
         (ld.Cylindrical(axis=tuple(BALLS[1] - BALLS[0])), 4, ("upper", "lower")),  # each of them spins
         (ld.Universal(axis1=(1, 0, 0), axis2=(0, 0, 1)), 4, ("upper + lower",)),  # it spins bent as it is

@@ -79,18 +79,18 @@ def everything() -> ld.Mechanism:
     joints = {
         "rod": (ld.Revolute(axis=(0, 0, 1)), {"at": (0, 0, 0), "limits": (-90, "crank")}),
         "box": (ld.Prismatic(axis=(0, 1, 0)), {"at": "high"}),
-        "cylinder": (ld.Helical(axis=(1, 0, 0), pitch=0.02), {"at": (0, 0, 0)}),
+        "cylinder": (ld.joints.Helical(axis=(1, 0, 0), pitch=0.02), {"at": (0, 0, 0)}),
         "sphere": (ld.Cylindrical(axis=(1, 0, 0)), {"at": (0, 0, 0), "limits": {"angle": (-1, 1), "slide": (0, 9)}}),
         "point": (ld.Universal(axis1=(1, 0, 0), axis2=(0, 1, 0)), {"at": (1, 2, 3)}),
         "flat": (ld.Planar(normal=(0, 0, 1), x=(1, 1, 0)), {"at": (0, 0, 0)}),
-        "principal": (ld.Translational(), {"at": (0, 0, 0)}),
+        "principal": (ld.joints.Translational(), {"at": (0, 0, 0)}),
         "direct": (ld.Spherical(), {"at": (0, 0, 0)}),
         "sum": (ld.Free(), {"at": (0, 0, 0)}),
         "framed": (ld.Revolute(axis=(0, 0, 1)), {"parent_frame": frame, "child_frame": "tip"}),
     }
     for name, (joint, where) in joints.items():
         m.add_joint(f"J {name}", joint, m.ground, name, **where)
-    m.add_joint("weld", ld.Weld(), "direct", "massless", at=(0, 0, 0))
+    m.add_joint("weld", ld.joints.Weld(), "direct", "massless", at=(0, 0, 0))
     table = ld.forces.Table(of="speed", points=[(0, 10), (100, "crank"), (200, 0)])
     m.add_motor("motor", "J rod", torque=table)
     m.add_motor("slide", "J box", force="3 - 0.2*speed")

@@ -145,7 +145,7 @@ def test_bodies_without_thickness_need_no_inverse_of_their_inertia():
     rod = m.add_body("rod", ld.Inertia.rod(mass=1.0, start=(0, 0, 0), end=(1, 0, 0)))
     point = m.add_body("point", ld.Inertia.point(mass=0.5, at=(1, 0, 0)))
     m.add_joint("A", ld.Universal(axis1=(0, 0, 1), axis2=(0, 1, 0)), m.ground, rod, at=(0, 0, 0))
-    m.add_joint("B", ld.Weld(), rod, point, at=(1, 0, 0))
+    m.add_joint("B", ld.joints.Weld(), rod, point, at=(1, 0, 0))
     system = m.compile()
     state = ld.assemble(system, v={"A.1": 2.0})
     assert difference(system, take_steps(system, state, 0.5, 100, 4), reference(system, state, 0.5)) < 1e-6

@@ -434,7 +434,7 @@ def test_the_rod_of_a_pendulum_is_labelled_by_its_name_in_a_run():
     """A point mass of 2 kg that hangs at rest on a rod of 1 m: it is drawn by m g."""
     m = ld.Mechanism("pendulum", gravity=(0, -10, 0))
     m.add_body("bob", ld.Inertia.sphere(mass=2.0, radius=0.1, at=(0, -1, 0)))
-    m.add_joint("T", ld.Translational(), m.ground, "bob", at=(0, -1, 0))
+    m.add_joint("T", ld.joints.Translational(), m.ground, "bob", at=(0, -1, 0))
     m.add_constraint("rod", ld.constraints.Distance(body1="ground", body2="bob", point1=(0, 0, 0), point2=(0, -1, 0)))
     system = m.compile()
     run = ld.simulate(system, ld.assemble(system), (0, 0.1), t_eval=[0, 0.1], progress=False)

@@ -114,7 +114,7 @@ def test_zero_force_and_preload_leave_rows_open(both):
     (found,) = ld.analyses.zero_force(system, "spring", {"A": (-1.0, 1.0)}, state)
     assert found.q[system.coordinates.index("A")] == pytest.approx(0.2, abs=1e-9)  # its rest
     assert found.tolerated == state.tolerated
-    one, two = (ld.preload(s, "spring", x).value for s, x in both)
+    one, two = (ld.analyses.preload(s, "spring", x).value for s, x in both)
     assert one == pytest.approx(two, abs=NEAR)
 
 
@@ -139,7 +139,7 @@ def test_inverse_dynamics_of_states_and_runs_that_leave_rows_open_gives_no_load_
 
 def test_branches_within_a_tolerance_are_both_closures_of_the_plane(both):
     system, state = both[1]
-    found = ld.branches(system, {"A": 0.3}, near=state)
+    found = ld.analyses.branches(system, {"A": 0.3}, near=state)
     angles = sorted(b.state.q[system.coordinates.index("D")] % (2 * np.pi) for b in found)
     upper = rocker_angle(0.3) + np.arctan2(0.9, 0.1)
     # the other closure: C mirrored at the line from D to B

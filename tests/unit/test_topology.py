@@ -275,7 +275,7 @@ def test_a_moved_root_counts_as_the_ground_when_loops_are_counted():
 
 def test_welded_bodies_belong_to_the_same_layer():
     """A chain of welds makes no step: what hangs on its end is as near to the ground as on its begin."""
-    welds = {f"W{k}": ld.Weld() for k in range(5)}
+    welds = {f"W{k}": ld.joints.Weld() for k in range(5)}
     joints = {"W0": ("ground", "w0")} | {f"W{k}": (f"w{k - 1}", f"w{k}") for k in range(1, 5)}
     joints |= {"A": ("w4", "a"), "B": ("a", "b"), "C": ("b", "c"), "D": ("c", "ground")}
     m = mechanism(joints, welds)
@@ -288,7 +288,9 @@ def test_welded_bodies_belong_to_the_same_layer():
 
 
 def test_a_mechanism_of_welds_alone_and_one_without_bodies_compile():
-    system = mechanism({"W": ("ground", "a"), "V": ("a", "b")}, {"W": ld.Weld(), "V": ld.Weld()}).compile()
+    system = mechanism(
+        {"W": ("ground", "a"), "V": ("a", "b")}, {"W": ld.joints.Weld(), "V": ld.joints.Weld()}
+    ).compile()
     assert (system.nv, system.nb) == (0, 2)
     assert ld.tree.open_tree_forward_dynamics(system, system.state()).shape == (0,)
     assert ld.terms(system, system.state()).M.shape == (0, 0)
@@ -324,7 +326,7 @@ def test_which_of_several_welds_is_cut_does_not_depend_on_their_order():
         "W4": ("c", "d"),
         "W5": ("a", "b"),
     }
-    types = {name: ld.Weld() for name in joints if name != "A"}
+    types = {name: ld.joints.Weld() for name in joints if name != "A"}
     found = set()
     for order in itertools.permutations(joints):
         names = ["ground", "a", "b", "c", "d"]

@@ -41,7 +41,7 @@ def every_default(units):
         m.add_body(f"b{k}", ld.Inertia.box(mass=n(1.5, "mass"), size=at(1, 0.2, 0.3), at=at(k + 0.5, 0, 0)))
     m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, "b0", at=at(0, 0, 0))
     m.add_joint("S", ld.Prismatic(axis=(1, 0.1, 0)), "b0", "b1", at=at(1, 0, 0))
-    m.add_joint("H", ld.Helical(axis=(1, 0, 0), pitch=n(0.01, "pitch")), "b1", "b2", at=at(2, 0, 0))
+    m.add_joint("H", ld.joints.Helical(axis=(1, 0, 0), pitch=n(0.01, "pitch")), "b1", "b2", at=at(2, 0, 0))
     for joint, kind in (("A", "torque"), ("S", "force")):
         m.add_force(None, ld.forces.JointFriction(joint=joint, coulomb=n(0.3, kind)))
         m.add_force(

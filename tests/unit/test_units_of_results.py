@@ -158,7 +158,8 @@ def test_one_error_names_the_nearest_label_everywhere(bars):
                 lambda: mm.state({"Q": 1.0}), lambda: ld.assemble(mm, {"Q": 1.0}), lambda: ld.drive(mm, "Q", (0, 1)),
                 lambda: ld.equilibrium(mm, search={"Q": (0, 1)}), lambda: run.point("couplr", (0, 0, 0)),
                 lambda: ld.reactions(mm)["Q"], lambda: run.data["wrench"].sel(joint="Q"),
-                lambda: run.bearings().load("Q"), lambda: ld.preload(mm, "Q"), lambda: run.plot.coordinates("Q"),
+                lambda: run.bearings().load("Q"), lambda: ld.analyses.preload(mm, "Q"),
+                lambda: run.plot.coordinates("Q"),
                 lambda: ld.analyses.zero_force(mm, "Q", {"A": (0, 1)}), lambda: ld.analyses.equations(mm, ["Q"]),
                 lambda: ld.analyses.coordinates(mm).sweep("Q"), lambda: ld.report(mm.mechanism, "no.html", turn="Q"),
                 lambda: ld.kinematics(mm).ratios("Q"), lambda: ld.inverse_kinematics(mm, {"Q": 1.0}),
@@ -167,7 +168,7 @@ def test_one_error_names_the_nearest_label_everywhere(bars):
                 lambda: ld.reactions(mm, a=[0, 0, 0], loads={"Q": 1.0}), lambda: ld.drive(mm, "A", (0, 1)).plot("Q"),
                 lambda: ld.inverse_dynamics(mm, {"A": "t"}, [0, 1], motors=["Q"]), lambda: ld.assemble(mm, fix=["Q"]),
                 lambda: run.animate("no.html", traces=["Q"]), lambda: ld.tree.open_tree_body_jacobian(mm, "Q"),
-                lambda: ld.branches(mm, {"Q": 1.0})):  # fmt: skip
+                lambda: ld.analyses.branches(mm, {"Q": 1.0})):  # fmt: skip
         with pytest.raises(ld.errors.UnknownLabelError, match="there is no"):
             ask()
     with pytest.raises(ld.LoopdynError, match="is a body"):
@@ -261,7 +262,7 @@ def test_statics_and_reactions_are_in_declared_units(pair, bars):
     rest = [ld.equilibrium(s, search={"A": (-3.0 * f, 3.0 * f)}) for s, f in ((si, 1.0), (mm, DEG))]
     assert [e.stability for e in rest[0]] == [e.stability for e in rest[1]]
     np.testing.assert_allclose([e["A"] for e in rest[1]], [e["A"] * DEG for e in rest[0]], atol=1e-6)
-    found = [ld.branches(s, {"A": 0.2 * f}) for s, f in ((si, 1.0), (mm, DEG))]
+    found = [ld.analyses.branches(s, {"A": 0.2 * f}) for s, f in ((si, 1.0), (mm, DEG))]
     for a, b in zip(*found, strict=True):
         assert b.state["D"] == pytest.approx(a.state["D"] * DEG, abs=1e-8)
     held = [ld.equilibrium(s) for s in pair]

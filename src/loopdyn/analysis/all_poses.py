@@ -28,8 +28,8 @@ def all_poses(system: System, solution: State, goals: Sequence[Goal]) -> tuple[l
     """Closed poses at rest that meet the goals, and whether they are known to be all; `solution` is one of them.
 
     A pose is held by a weld to the ground, a point by a ball joint, in a copy of the mechanism; joint coordinates are
-    given to :func:`loopdyn.branches`. Poses in which all joints are at the same places are one: the one nearest to
-    `solution`.
+    given to :func:`loopdyn.analyses.branches`. Poses in which all joints are at the same places are one: the
+    one nearest to `solution`.
     """
     held = _held(system, goals)
     there = body_motion(system, solution)

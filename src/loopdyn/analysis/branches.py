@@ -145,7 +145,7 @@ def branches(system: System, q: Mapping[str, float], t: float = 0.0, near: State
     Examples
     --------
     >>> import loopdyn as ld
-    >>> found = ld.branches(ld.library.four_bar().compile(), {"A": 0.3})
+    >>> found = ld.analyses.branches(ld.library.four_bar().compile(), {"A": 0.3})
     >>> len(found), found.complete, [b.name for b in found]
     (2, True, ['B-C-D +', 'B-C-D -'])
     """

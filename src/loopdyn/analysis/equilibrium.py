@@ -193,7 +193,7 @@ def preload(system: System, force: str, state: State | None = None) -> Preload:
     >>> j = m.add_joint("A", ld.Revolute(axis=(0, 0, 1)), m.ground, b, at=(0, 0, 0))
     >>> motor = m.add_motor("hold", "A", torque=0.0)
     >>> system = m.compile()
-    >>> round(ld.preload(system, "hold").value, 9)
+    >>> round(ld.analyses.preload(system, "hold").value, 9)
     10.0
     """
     pose = _start(system, None, None) if state is None else state

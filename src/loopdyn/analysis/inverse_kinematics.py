@@ -51,8 +51,8 @@ def inverse_kinematics(
     near : State, optional
         Closed state to start from, which decides the branch; by default the start of the model, assembled.
     all : bool
-        Find all solutions of a single target: in closed form where :func:`loopdyn.branches` has one, otherwise by
-        search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod
+        Find all solutions of a single target: in closed form where :func:`loopdyn.analyses.branches` has one, otherwise
+        by search (`all` of the result says which). Solutions in which all joints are at the same places are one: a rod
         that is turned about the line of its joints is the same.
     limits : bool
         Whether joint limits are kept.
