@@ -28,8 +28,8 @@ def main() -> None:
     state = ld.assemble(system, v={"A": -3.0})
     run = ld.simulate(system, state, (0, 2), t_eval=np.linspace(0, 2, 801), progress=False)
     figure, (above, below) = plt.subplots(2, 1, figsize=(7.0, 5.0), sharex=True, layout="constrained")
-    for label, name in (("A", "crank"), ("D", "rocker")):
-        above.plot(run.data["time"], run.data["q"].sel(coordinate=label), label=name)
+    for label, name, style in (("A", "crank", "-"), ("D", "rocker", "--")):
+        above.plot(run.data["time"], run.data["q"].sel(coordinate=label), style, label=name)
     force = run.data["wrench"].sel(joint="C", component=["fx", "fy"])
     below.semilogy(run.data["time"], np.sqrt((force**2).sum("component", skipna=False)), color="black")
     for axes in (above, below):

@@ -89,14 +89,17 @@ def closures(system: ld.System) -> None:
             for branch in ld.analyses.branches(system, {label: float(x)}, near=near):
                 angle = branch.state.q[system.coordinates.index(other)]
                 curves.setdefault(branch.name, []).append((float(x), (angle + np.pi) % (2 * np.pi) - np.pi))
-        for name, points in curves.items():
+        for k, (name, points) in enumerate(curves.items()):
             x, y = np.array(points).T
-            ax.plot(x, y, ".", ms=2, label=name)
+            ax.plot(x, y, ".", ms=2, color=f"C{k}", label=None if k else name)
+            if k:  # told apart without colour by triangles on some of its points
+                ax.plot(x, y, "^", ms=5, mfc="none", color=f"C{k}", markevery=8, label=name)
         for pose in ld.analyses.singular_poses(system, label, span=(-np.pi, np.pi), near=near):
             ax.axvline(pose.value, color="0.6", lw=0.8)
         ax.set(xlabel=f"{label} in rad", ylabel=f"{other} in rad")
         ax.grid(color="0.9")
-        ax.legend(loc="center", frameon=False, markerscale=4)
+        legend = ax.legend(loc="center", frameon=False)
+        legend.legend_handles[0].set_markersize(8)
     figure.savefig(HERE / "closure_4.png", dpi=100)
 
 

@@ -18,7 +18,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.literature.test_anderson2003 import SETS, TIMES, gap
 
-COLOURS = {"none": "tab:red", "velocity": "tab:orange", "baumgarte": "tab:purple", "projection": "tab:blue"}
+LOOKS = {
+    "none": {"color": "tab:red"},
+    "velocity": {"color": "tab:orange", "ls": "--"},
+    "baumgarte": {"color": "tab:purple", "ls": "-."},
+    "projection": {"color": "tab:blue", "marker": "o", "ms": 4, "mfc": "white", "markevery": 0.1},
+}
 
 
 def main() -> None:
@@ -26,9 +31,9 @@ def main() -> None:
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), sharex=True, sharey=True, layout="constrained")
     t = np.linspace(0, 20, 2001)
     for ax, (name, (gravity, speed, _, reference)) in zip(axes, SETS.items(), strict=True):
-        for drift, colour in COLOURS.items():
+        for drift, look in LOOKS.items():
             largest = np.maximum.accumulate(gap(name, drift))
-            ax.loglog(t[10:], np.maximum(largest[10:], 1e-17), color=colour, label=drift)
+            ax.loglog(t[10:], np.maximum(largest[10:], 1e-17), label=drift, **look)
         ax.loglog(TIMES, reference, "k+", ms=8, label="prototype, acceleration level")
         guide = reference[-1] * (t[100:] / 20.0) ** 2
         ax.loglog(t[100:], 3 * guide, "k:", lw=1, label="square of time")

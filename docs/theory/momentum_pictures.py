@@ -96,10 +96,10 @@ def order_and_blow_up() -> None:
     )
     left.set(xlabel="step in s", ylabel="error of the angles after 1 s in rad")
     left.legend(frameon=False)
-    for h, colour in ((2e-3, "tab:orange"), (1e-3, "tab:red"), (5e-4, "tab:purple")):
+    for h, colour, dash in ((2e-3, "tab:orange", "-"), (1e-3, "tab:red", "--"), (5e-4, "tab:purple", "-.")):
         system, states = fall(h, 6.0)
         t, E = [s.t for s in states[1::5]], [abs(energy(system, s)) for s in states[1::5]]
-        right.semilogy(t, E, color=colour, label=f"{1e3 * h:g} ms, ends at {states[-1].t:.2f} s")
+        right.semilogy(t, E, dash, color=colour, label=f"{1e3 * h:g} ms, ends at {states[-1].t:.2f} s")
     right.set(xlabel="t in s", ylabel="error of the energy in J", ylim=(1e-3, 1e8))
     right.legend(frameon=False)
     for ax in (left, right):
@@ -152,8 +152,10 @@ def singular() -> None:
             print(f"| {lengths}, {side:+d} | {' | '.join(found)} |", flush=True)
             system, states = passage(name, side, 1e-3)
             E = [energy(system, s) / energy(system, states[0]) for s in states]
-            colour = "tab:red" if name == "parallelogram" else "tab:orange"
-            right.semilogy([s.t for s in states], E, dash, color=colour, label=f"{lengths}, {side:+d}")
+            look: dict[str, Any] = {"color": "tab:red"}
+            if name != "parallelogram":
+                look = {"color": "tab:orange", "marker": "o", "ms": 4, "mfc": "white", "markevery": 0.1}
+            right.semilogy([s.t for s in states], E, dash, label=f"{lengths}, {side:+d}", **look)
     right.set(xlabel="t in s", ylabel="energy over that at the start", ylim=(0.5, 1e3))
     right.legend(frameon=False, fontsize=8)
     for ax in (left, right):
@@ -176,14 +178,18 @@ def passage_by_null_space(name: str, side: int, h: float) -> str:
 def platforms() -> None:
     """Height of the plate for both readings of the paper's table, beside regular runs at small tolerance."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.6), layout="constrained")
-    colours = dict(zip(READINGS, ("tab:blue", "tab:green", "tab:red"), strict=True))
-    for name, (reading, g) in READINGS.items():
+    looks: list[dict[str, Any]] = [
+        {"color": "tab:blue"},
+        {"color": "tab:green", "marker": "o", "ms": 5, "mfc": "white", "markevery": 50},
+        {"color": "tab:red", "marker": "^", "ms": 6, "markevery": (25, 50)},
+    ]
+    for (name, (reading, g)), look in zip(READINGS.items(), looks, strict=True):
         system, states = platform(name)
         values = np.array([plate(system, s) for s in states])
         t = [s.t for s in states]
         label = f"reading {reading}, g = {g:g}"
-        left.plot(t, values[:, 0], color=colours[name], label=label)
-        right.plot(t, values[:, 1], color=colours[name], label=label)
+        left.plot(t, values[:, 0], label=label, **look)
+        right.plot(t, values[:, 1], label=label, **look)
         tree = ld.library.stewart_3rrs(reading).with_(g=g).compile()
         run = ld.simulate(tree, tree.state(), (0, t[-1]), t_eval=np.linspace(0, t[-1], 61), rtol=1e-10, progress=False)
         path = [plate(tree, ld.State(*x)) for x in zip(run.path.t, run.path.q, run.path.v, strict=True)]

@@ -6,6 +6,7 @@ python docs/theory/partition_pictures.py
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -18,7 +19,12 @@ import loopdyn as ld
 from loopdyn.analysis.coordinates import Sweep
 
 HERE = Path(__file__).parent
-COLOURS = ["tab:blue", "tab:orange", "tab:green"]
+LOOKS: list[dict[str, Any]] = [  # colour and marker of each coordinate; lines are dashed for the SVD
+    {"color": "tab:blue"},
+    {"color": "tab:orange", "marker": "o", "ms": 4, "mfc": "white", "markevery": 0.1},
+    {"color": "tab:green", "marker": "^", "ms": 5, "markevery": (0.05, 0.1)},
+]
+HATCHES = ("", "////", "xxxx")
 MASSES = {"1, 2, 1.5 kg": (1.0, 2.0, 1.5), "link 3 ten times": (1.0, 2.0, 15.0), "link 1 ten times": (10.0, 2.0, 1.5)}
 LENGTHS = (1.0, 0.4, 0.9, 0.8)  # l0 .. l3: alpha1 never singular
 BOTH_SINGULAR = (1.0, 0.7, 0.6, 0.5)
@@ -64,9 +70,9 @@ def fig_1() -> None:
         for g in gamma:
             q = {"G.x": rho * (np.cos(g) - 1), "G.y": rho * np.sin(g), "G.angle": g}
             found.append(ld.analyses.coordinates(system, system.state(q=q)))
-        for label, name, colour in zip(system.speeds, ("x", "y", "γ"), COLOURS, strict=True):
-            ax.plot(gamma, [f.cosine[label] for f in found], color=colour, label=name)
-            ax.plot(gamma, [f.svd[label] for f in found], "--", color=colour, lw=0.9)
+        for label, name, look in zip(system.speeds, ("x", "y", "γ"), LOOKS, strict=True):
+            ax.plot(gamma, [f.cosine[label] for f in found], label=name, **look)
+            ax.plot(gamma, [f.svd[label] for f in found], "--", lw=0.9, **look)
         ax.set(title=f"m = 2 kg, ϱ = 0.7 m, J = {J:g} kg m²", xlabel="γ in rad")
         ax.grid(color="0.9")
     panels[0].set_ylabel("cos² α (dashed: SVD, lengths in sizes)")
@@ -87,10 +93,11 @@ def fig_3() -> None:
     for ax, (name, masses) in zip(panels, MASSES.items(), strict=True):
         sweep = swept(masses)
         best = np.argmax(sweep.cosine, axis=1)
-        for n, colour in enumerate(COLOURS):
-            ax.plot(sweep.value, sweep.cosine[:, n], color=colour, label=f"α{n + 1}")
-            ax.plot(sweep.value, sweep.svd[:, n], "--", color=colour, lw=0.9)
-            ax.fill_between(sweep.value, 1.02, 1.07, where=best == n, color=colour, lw=0)
+        for n, look in enumerate(LOOKS):
+            ax.plot(sweep.value, sweep.cosine[:, n], label=f"α{n + 1}", **look)
+            ax.plot(sweep.value, sweep.svd[:, n], "--", lw=0.9, **look)
+            bar = {"fc": look["color"], "ec": "white", "hatch": HATCHES[n], "lw": 0}
+            ax.fill_between(sweep.value, 1.02, 1.07, where=best == n, **bar)
         ax.set(title=f"masses {name}", xlabel="α1 in rad", ylim=(-0.02, 1.08))
         ax.grid(color="0.9")
     panels[0].set_ylabel("cos² α (dashed: SVD; bar: the best)")

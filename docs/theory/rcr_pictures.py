@@ -26,11 +26,11 @@ import loopdyn as ld  # noqa: E402
 def fig_6(ax: plt.Axes) -> None:
     """Gap of the spinning four-bar with constraints at acceleration level, and with reduced coordinates."""
     t = np.linspace(0, 20, 2001)[1:]
-    for label, found in (
-        ("multipliers, no correction", gap("spinning", "none")),
-        ("rcr", gap("spinning", "velocity", ld.Rcr(independent=["q1"]))),
+    for label, found, style in (
+        ("multipliers, no correction", gap("spinning", "none"), "-"),
+        ("rcr", gap("spinning", "velocity", ld.Rcr(independent=["q1"])), ":"),
     ):
-        ax.loglog(t, found[1:], lw=0.8, label=label)
+        ax.loglog(t, found[1:], style, lw=0.8, label=label)
     ax.set(xlabel="t, s", ylabel="gap, m", title="Fig. 6: drift of a four-bar, RK4, 0.01 s")
     ax.legend()
 
@@ -41,8 +41,8 @@ def fig_8(ax: plt.Axes) -> None:
     t = np.linspace(0, 0.3, 121)
     run = ld.simulate(system, state, (0, 0.3), t_eval=t, rtol=1e-9, formulation="rcr", progress=False)
     target = np.array(TARGETS["five_bar"]["q12"])
-    for n, label in enumerate(("q1", "q2")):
-        ax.plot(t, run.path.q[:, system.coordinates.index(label)], label=label)
+    for n, (label, style) in enumerate((("q1", "-"), ("q2", "--"))):
+        ax.plot(t, run.path.q[:, system.coordinates.index(label)], style, label=label)
         ax.plot(TARGETS["five_bar"]["t"], target[:, n], "k+")
     ax.set(xlabel="t, s", ylabel="rad", title="Fig. 8: redundant five-bar")
     ax.legend()
@@ -54,8 +54,9 @@ def fig_10(ax: plt.Axes) -> None:
     for L in (1, 5, 10):
         system = ld.library.ladder(L).compile()
         run = ld.simulate(system, ld.assemble(system), (0, 5), t_eval=t, rtol=1e-9, formulation="rcr", progress=False)
-        for n, label in enumerate(("U0.1", f"U{L}.2")):
-            ax.plot(t, run.path.q[:, system.coordinates.index(label)], lw=3.0 / (1 + 0.4 * L), color=f"C{n}")
+        for n, (label, style) in enumerate((("U0.1", "-"), (f"U{L}.2", "--"))):
+            angle = run.path.q[:, system.coordinates.index(label)]
+            ax.plot(t, angle, style, lw=3.0 / (1 + 0.4 * L), color=f"C{n}")
     for key in ("q1", "q2"):
         ax.plot(TARGETS["ladder"]["t"], TARGETS["ladder"][key], "k+")
     ax.set(xlabel="t, s", ylabel="rad", title="Fig. 10: ladders of 1, 5, 10 cells")

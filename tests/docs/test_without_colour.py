@@ -63,19 +63,7 @@ def test_pictures_of_pages_can_be_read_without_colour(script, tmp_path, monkeypa
     assert found == []
 
 
-# Scripts whose curves still differ in colour alone (docs/evidence.md says so).
-BY_COLOUR = (
-    "auto_picture",
-    "closure_pictures",
-    "drift_picture",
-    "momentum_pictures",
-    "partition_pictures",
-    "rcr_pictures",
-)
-THEORY = [
-    pytest.param(p, id=p.stem, marks=[pytest.mark.xfail(reason="not redrawn yet", strict=True)] * (p.stem in BY_COLOUR))
-    for p in sorted((ROOT / "docs" / "theory").glob("*_picture*.py"))
-]
+THEORY = [pytest.param(p, id=p.stem) for p in sorted((ROOT / "docs" / "theory").glob("*_picture*.py"))]
 
 
 @pytest.mark.slow
