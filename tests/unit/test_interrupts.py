@@ -58,11 +58,14 @@ def test_ctrl_c_at_any_moment_inside_simulate_gives_a_run():
     """Also while it is being prepared, and while its results are put together."""
     system = ld.library.four_bar().compile()
     state = ld.assemble(system)
+    ld.simulate(system, state, (0, 2), progress=False)  # compiles and prepares
+    begin = time.perf_counter()
     whole = ld.simulate(system, state, (0, 2), progress=False)
+    longest = 2.0 * (time.perf_counter() - begin)
     rng, seen = np.random.default_rng(3), set()
     for _ in range(40):
         with deferred():  # the timer may strike before the first line, or after the last one
-            timers = press(float(rng.uniform(0.0, 0.05)))
+            timers = press(float(rng.uniform(0.0, longest)))
             run = ld.simulate(system, state, (0, 2), progress=False)
             timers[0].join()
         assert run.status in ("interrupted", "finished")
