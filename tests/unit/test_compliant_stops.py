@@ -221,3 +221,18 @@ def test_limits_of_a_joint_are_the_bounds_of_a_compliant_stop():
     run = ld.simulate(system, system.state(v={"X": SPEED}), (0, 0.4), **PRECISE)
     assert run.status == "finished"
     assert run.events[1].t - run.events[0].t == pytest.approx(np.pi * np.sqrt(MASS / STIFFNESS), rel=1e-8)
+
+
+def test_a_load_between_two_outputs_is_warned_of():
+    m = ld.Mechanism("buffer")
+    m.add_body("wagon", ld.Inertia.box(mass=2.0, size=(0.2, 0.1, 0.1), at=(0, 0, 0)))
+    m.add_joint("X", ld.Prismatic(axis=(1, 0, 0)), m.ground, "wagon", at=(0, 0, 0))
+    m.add_contact("stop", ld.contacts.Stop(joint="X", upper=0.1, stiffness=3e6))
+    system = m.compile()
+    start = ld.assemble(system, v={"X": 0.8})
+    with pytest.warns(ld.LoopdynWarning, match="'stop' from t = 0.125 to 0.12756.* between outputs"):
+        ld.simulate(system, start, (0, 1), progress=False)
+    dense = ld.simulate(system, start, (0, 1), t_eval=np.linspace(0, 1, 5001), progress=False)
+    half = np.pi * np.sqrt(2.0 / 3e6)  # s, of the contact; outputs are 2e-4 s apart, at most half of it from the peak
+    least = np.cos(np.pi * 1e-4 / half)
+    assert least < dense["stop.force"].max() / (0.8 * np.sqrt(2.0 * 3e6)) < 1.0 + 1e-6

@@ -313,8 +313,9 @@ def test_knuckle_press_resists_near_the_bottom_as_contact_and_as_table():
     """Both against each other, and against the equation of one angle that is integrated from contact to contact."""
     p, times = ref.Press(), np.linspace(0.0, 0.3, 61)
     expected = p.run(times)[0]
-    runs = [ld.simulate(*press(kind), (0, 0.3), t_eval=times, **PRECISE) for kind in ("contact", "table")]
-    contact, table = runs
+    with pytest.warns(ld.LoopdynWarning, match="falls between outputs, and peaks"):
+        contact = ld.simulate(*press("contact"), (0, 0.3), t_eval=times, **PRECISE)
+    runs = contact, table = [contact, ld.simulate(*press("table"), (0, 0.3), t_eval=times, **PRECISE)]
     pressed = contact["piece.force"].values > 0.0
     assert 2 < pressed.sum() < 40
     assert np.all(2 * p.L * np.cos(expected[~pressed]) <= p.depth + 1e-9)

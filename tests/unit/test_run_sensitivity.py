@@ -300,3 +300,26 @@ def test_runs_of_the_library_with_an_event_and_a_switch_against_differences(name
     """As above by `partition`, which exchanges independent speeds as soon as others are better by a thousandth."""
     build = ld.library.ALL[name]
     check_run(build, numbers(build()), SWITCHING[name], formulation=ld.Partition(switch=1.001), switched=True)
+
+
+def test_a_run_from_the_speeds_of_the_model_keeps_these_when_lengths_change():
+    """The start of the library's four-bar is that of its drawing, with the speed of A: it is A that is held."""
+    m = ld.library.four_bar()
+    found = ld.sensitivity(m, ["end(D)"], ["crank", "rocker"], t_span=(0, 1))
+    assert found.held == ("A",)
+    for name in ("crank", "rocker"):
+        x = m.parameters[name]
+
+        def end(step: float, name: str = name, x: float = x) -> float:
+            system = m.with_(**{name: x + step}).compile()
+            return float(ld.simulate(system, t_span=(0, 1), rtol=1e-11, progress=False)["D"][-1])
+
+        coarse, fine = ((end(h) - end(-h)) / (2.0 * h) for h in (1e-3 * x, 5e-4 * x))
+        assert found["end(D)", name] == pytest.approx((4.0 * fine - coarse) / 3.0, rel=1e-6)  # Richardson
+
+
+def test_a_start_speed_that_is_not_held_is_warned_of():
+    m = ld.library.four_bar()
+    m.start = ld.library.four_bar().start.model_copy(update={"q": {"A": 0.2}, "v": {"D": 1.0}})
+    with pytest.warns(ld.LoopdynWarning, match="start gives the speed of D.*speed of A held"):
+        ld.sensitivity(m, ["end(D)"], ["crank"], t_span=(0, 0.1))

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 import loopdyn as ld
 from loopdyn.contacts import SphereOnPlane, Stop
@@ -790,3 +791,31 @@ def test_contacts_of_a_system_are_those_of_its_compilation():
     for system, expected in ((free, -0.5 * 9.81), (stopped, -1.0)):
         run = ld.simulate(system, system.state(), (0.0, 1.0), progress=False)
         assert run["z"].values[-1] == pytest.approx(expected, abs=1e-8)  # closed forms
+
+
+@pytest.mark.parametrize("unrelated", [False, True])
+@pytest.mark.parametrize(
+    ("law", "force"),
+    [
+        ("3*exp(-((t-1.37)/0.02)**2)", lambda t: 3.0 * np.exp(-(((t - 1.37) / 0.02) ** 2))),
+        ("1.97*sin(40*t)", lambda t: 1.97 * np.sin(40.0 * t)),
+        ("1.5*t*sin(90*t)", lambda t: 1.5 * t * np.sin(90.0 * t)),
+    ],
+    ids=["pulse", "just above the weight", "growing"],
+)
+def test_a_law_of_time_lifts_a_part_although_nothing_moves(law, force, unrelated):
+    """Nothing limits the steps of a mechanism at rest: forces are looked at from output to output."""
+    m = ld.Mechanism("part", gravity=(0, 0, -9.81))
+    m.add_body("b", ld.Inertia.sphere(mass=0.2, radius=0.01))
+    m.add_joint("z", ld.Prismatic(axis=(0, 0, 1)), m.ground, "b", at=(0, 0, 0))
+    m.add_contact("s", ld.contacts.Stop(joint="z", lower=0.0))
+    m.add_motor("M", "z", force=law)
+    if unrelated:
+        m.add_body("p", ld.Inertia.rod(1.0, (1, 0, 0), (1.3, 0, 0)))
+        m.add_joint("P", ld.Revolute(axis=(0, 1, 0)), m.ground, "p", at=(1, 0, 0))
+    t = np.linspace(0.0, 3.0, 300_001)
+    k = int(np.argmax(force(t) > 0.2 * 9.81))
+    lift = brentq(lambda x: force(x) - 0.2 * 9.81, t[k - 1], t[k])
+    run = ld.simulate(m.compile(), t_span=(0, 3), progress=False)
+    assert next(e.t for e in run.events if e.kind == "separation") == pytest.approx(lift, abs=1e-9)
+    assert run["s.force"].min() >= 0.0

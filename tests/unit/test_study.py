@@ -578,3 +578,12 @@ def test_the_commands_print_what_python_finds(tmp_path):
     assert "of the variance" in call("tolerance", file, "-m", "x(C) at A=60", "--samples", 20, "--clearance", "B=0.01")
     assert "Did you mean 'a'" in call("study", file, "-m", "x(C)", "--vary", "aa=1,2", code=1)
     assert "NAME=LOW:HIGH" in call("study", file, "-m", "x(C)", "--limit", "x", code=2)
+
+
+def test_a_joint_and_a_point_of_one_name_are_told_apart():
+    """The label of a joint is its coordinate everywhere; the point is meant where its body is named."""
+    m = ld.library.four_bar()
+    m.points |= {"D": {"at": (1.0, 0.0, 0.0), "on": "ground"}}
+    found = ld.study(m, {"crank": [0.3]}, {"x": "D at A=0.5"}, progress=False)
+    state = ld.assemble(m.with_(crank=0.3).compile(), q={"A": 0.5})
+    assert float(found["x"][0]) == pytest.approx(state["D"], abs=1e-12)

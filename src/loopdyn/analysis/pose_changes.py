@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from loopdyn.analysis.assembly_speeds import speed_rows
 from loopdyn.analysis.closed_motion import require_closed
 from loopdyn.analysis.variations import AGREEING, Family, Local
-from loopdyn.errors import LoopdynError, SingularityError
+from loopdyn.errors import LoopdynError, SingularityError, warn
 from loopdyn.loops.continuation import largest
 from loopdyn.loops.rank import decide, of_matrix, require_inertia, require_regular, scaled
 from loopdyn.quantities.wording import unknown
@@ -48,7 +48,8 @@ def held_labels(system: System, state: State, wanted: Sequence[str] | None) -> t
     rank = decide(system, state)
     require_regular(system, rank)
     known = system.labels.speeds
-    given = [*wanted] if wanted is not None else [x for x in system.start[0] if x in known]
+    start = dict.fromkeys(x for part in system.start for x in part if x in known)
+    given = [*wanted] if wanted is not None else [*start]
     wrong = [x for x in given if x not in known]
     if wrong:
         raise unknown("sensitivity: hold", "speed", wrong, known)
@@ -154,6 +155,11 @@ class HeldPoses:
 def start_changes(family: Family, held: Sequence[str]) -> dict[str, tuple[Array, Array]]:
     """Derivatives of held coordinates and speeds of the model's start by each parameter, SI; zero where it has none."""
     own = [family.system.start[n].keys() for n in (0, 1)]
+    if own[1] and not any(x in held for x in own[1]):
+        warn(
+            f"{family.system.name}: the start gives the speed of {', '.join(own[1])}, but the derivatives are those "
+            f"with the speed of {', '.join(held)} held. Name the others: hold=[...]."
+        )
 
     def values(s: System) -> Array:
         return np.array([[s.start[n][x] if x in own[n] else 0.0 for x in held] for n in (0, 1)]).reshape(2, -1)

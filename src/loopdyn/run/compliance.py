@@ -6,6 +6,7 @@ stiffness*d + damping*d' > 0: while the smaller one of d and d + (damping/stiffn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 
 from loopdyn.contacts.base import Side
 from loopdyn.loops.one_sided import gaps
-from loopdyn.run.events import Crossing, Watched, crossing_program
+from loopdyn.run.events import Crossing, Event, Watched, crossing_program
 from loopdyn.system.sides import all_sides
 from loopdyn.system.system import State, System
 
 Array = NDArray[np.float64]
+
+FEW = 10  # outputs over half a sine, of which the largest is at least 95 % of the peak
 
 
 def compliant_changes(system: System) -> list[Watched]:
@@ -26,6 +29,24 @@ def compliant_changes(system: System) -> list[Watched]:
     for side in all_sides(system):
         if side.compliant:
             found += [_change(system, side, kind, way) for kind, way in (("contact", 1), ("separation", -1))]
+    return found
+
+
+def unsampled(system: System, events: Sequence[Event], times: Array) -> list[str]:
+    """Warnings of loads of compliant sides that come and go between outputs: peaks of results miss them."""
+    found = []
+    for side in all_sides(system):
+        if side.compliant:
+            began = [e.t for e in events if e.name == f"{side.name}: contact"]
+            ended = [e.t for e in events if e.name == f"{side.name}: separation"]
+            spans = [(a, b) for a in began for b in [min((t for t in ended if t > a), default=np.inf)] if b < np.inf]
+            short = [(a, b) for a, b in spans if np.sum((times >= a) & (times <= b)) < FEW]
+            if short:
+                a, b = min(short, key=lambda x: x[1] - x[0])
+                found.append(
+                    f"the load of '{side.name}' from t = {a:.6g} to {b:.6g} s falls between outputs, and peaks, which "
+                    f"are those of outputs, miss it. Give more of them: t_eval with steps below {(b - a) / FEW:.2g} s."
+                )
     return found
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from loopdyn.analysis.reconnect import impulses_between
 from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.formulations.base import Solver
+from loopdyn.integrators.dependence import depends_on_time
 from loopdyn.integrators.gap_rows import GapRows, gap_rows, measure, rows_of, some
 from loopdyn.loops.one_sided import PULLED, ContactState, NoContactForces, Pressing, Struck, gaps
 from loopdyn.run.contact_ends import edge_at, ends_of
@@ -158,6 +159,15 @@ class Contacts:
         for k, watched in self._open:
             if abs(gap[k]) <= AT_LIMIT:
                 watched.hold(state.t, TINY)
+
+    @cached_property
+    def _time_in_laws(self) -> bool:
+        return depends_on_time(self.base)
+
+    @property
+    def depend_on_time(self) -> bool:
+        """Whether sides are closed whose forces may change although nothing moves."""
+        return self._forces is not None and self._time_in_laws
 
     @property
     def solvers(self) -> list[Solver]:

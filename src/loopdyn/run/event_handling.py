@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -186,37 +187,59 @@ class EventHandler:
             if not watch.sees(curve, start, stop, end):
                 return ""
             curve = stepper.stepping.on_polynomial
-        while (found := watch.find(curve, start, stop, end)) is not None:
-            state, works = stepper.interpolate(found.t), stepper.works
-            event, table = found.watched.event, found.watched.table
-            if table is not None and crosses_breakpoint(watch.system, found, curve(start), end):
-                left = leaves(watch.system, found, state)
-                left = left and goes_beyond(watch.system, table, curve, found.t, stop)
-                context.recorder.take_back(found.t)
-                if left:
-                    self._leave_table(table, state)
-                self.start_anew(state, works, state)
-                return ""
-            if found.watched.contact:
-                if self._contacts_change(found, stop, stays=found.t == start):
-                    return ""
-                start = found.t
-                continue
-            if event.stop or event.action is not None:
-                context.recorder.take_back(found.t)
-                due = _Due(found.watched.kind, event.name, state, works, event.stop, event.action, found)
-                return self._happen(due)[0]
-            if table is None:
-                context.journal.book(found.watched.kind, event.name, state)
-            start = found.t
+        handled = start
+        for part in self._parts(start, stop):
+            here = end if part == stop else stepper.interpolate(part)
+            while (found := watch.find(curve, start, part, here)) is not None:
+                why = self._found(found, curve, start, stop, end)
+                if why is not None:
+                    return why
+                handled = start = found.t
+            start = part
         try:
             overdue = bool(context.contacts) and context.contacts.overdue(end)
         except LoopdynError:
-            context.recorder.take_back(start)
+            context.recorder.take_back(handled)
             raise
         if overdue:
             self._contacts_change(None, stop)
         return ""
+
+    def _parts(self, start: float, stop: float) -> list[float]:
+        """Ends of the parts of a step in which crossings are looked for.
+
+        While contacts hold a mechanism at rest steps are long: laws of time may let go of it, and take hold again,
+        within one. Then they are looked for from output to output.
+        """
+        times = self.context.recorder.times
+        between = times[(times > start) & (times < stop)]
+        alone = not (len(between) and self.context.contacts and self.context.contacts.depend_on_time)
+        return [stop] if alone else [*between.tolist(), stop]
+
+    def _found(
+        self, found: Found, curve: Callable[[float], State], start: float, stop: float, end: State
+    ) -> str | None:
+        """Handle a crossing in the last step; why the run stops, "" if the integration was restarted, else None."""
+        context, stepper, watch = self.context, self.context.stepper, self.context.watch
+        state, works = stepper.interpolate(found.t), stepper.works
+        event, table = found.watched.event, found.watched.table
+        if table is not None and crosses_breakpoint(watch.system, found, curve(start), end):
+            left = leaves(watch.system, found, state)
+            left = left and goes_beyond(watch.system, table, curve, found.t, stop)
+            context.recorder.take_back(found.t)
+            if left:
+                self._leave_table(table, state)
+            self.start_anew(state, works, state)
+            return ""
+        if found.watched.contact:
+            return "" if self._contacts_change(found, stop, stays=found.t == start) else None
+        if event.stop or event.action is not None:
+            context.recorder.take_back(found.t)
+            due = _Due(found.watched.kind, event.name, state, works, event.stop, event.action, found)
+            return self._happen(due)[0]
+        if table is None:
+            context.journal.book(found.watched.kind, event.name, state)
+        return None
 
     def _contacts_change(self, found: Found | None, stop: float, stays: bool = False) -> bool:
         """React of contacts to an event in the last step, or at its end; False if they do not change.

@@ -26,7 +26,7 @@ from loopdyn.quantities.times import check_span, given_times
 from loopdyn.quantities.wording import nearest
 from loopdyn.results.run import Run
 from loopdyn.run.breakpoints import table_breakpoints, time_breakpoints
-from loopdyn.run.compliance import compliant_changes
+from loopdyn.run.compliance import compliant_changes, unsampled
 from loopdyn.run.context import RunContext
 from loopdyn.run.driver import RunDriver
 from loopdyn.run.event_handling import check_closed
@@ -207,7 +207,7 @@ def drive_to_end(
         driver.run(bar, stop, checkpoint)
     integrating = time.perf_counter() - ready
     run = driver.result(time.perf_counter() - begin, integrating, checkpoint)
-    for text in driver.suspicious():
+    for text in (*driver.suspicious(), *unsampled(run.system, run.events, run.path.t)):
         warn(text)
     return run
 

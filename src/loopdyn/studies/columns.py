@@ -186,7 +186,7 @@ def _point(system: System, name: str, text: str) -> str:
     """Named point of a text 'P' or 'coupler P'; empty if it is none."""
     points = system.mechanism.points
     *body, point = text.split()
-    if point not in points or len(body) > 1 or (not body and point in system.measures):
+    if point not in points or len(body) > 1 or (not body and (point in system.measures or point in system.labels)):
         return ""
     on = points[point].on
     if body and on != body[0]:

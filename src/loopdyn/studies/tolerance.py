@@ -93,6 +93,8 @@ def tolerance(
         return found
 
     linear = _Linear(bands, pins, lambda table: analysed(table, progress=False, workers=1))
+    if limits is not None:
+        linear.study.yield_(limits)  # raises if they name no measure, before all samples are computed
     sampled = _drawn(bands, pins, samples, method, seed)
     found = analysed(sampled, store=store, executor=executor, workers=workers, progress=progress)
     yields = None if limits is None else found.yield_(limits)
@@ -149,7 +151,7 @@ class _Linear:
         self.slopes = np.where(self.half > 0.0, (4.0 * fine - coarse) / 3.0, 0.0)
 
     def _values(self, rows: Array, where: str) -> dict[str, Array]:
-        found = self.analysed(Designs(self.names, rows))
+        found = self.study = self.analysed(Designs(self.names, rows))
         if not found.finished.all():
             first = found.failed.iloc[0]
             raise LoopdynError(

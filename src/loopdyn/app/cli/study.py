@@ -102,10 +102,11 @@ def study(
             print_text(str(analyse(mechanism, designs, _measures(measure), explain=True, **options)))
             return
         found = analyse(mechanism, designs, _measures(measure), progress=not as_json, **options)
+        written = write_files((csv, found.to_csv), (output, found.save))  # before limits may turn out to be wrong
         reached = None if limits is None else found.yield_(limits)
         if html is not None:
             draw_into_files()
-        written = write_files((csv, found.to_csv), (output, found.save), (html, lambda x: found.report(x, limits)))
+        written += write_files((html, lambda x: found.report(x, limits)))
     if as_json:
         data = {"name": found.name, "units": found.units, "stopped": found.stopped, "written": written}
         rows = found.table().to_dict(orient="records")
