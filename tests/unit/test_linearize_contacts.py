@@ -137,3 +137,19 @@ def test_multipliers_over_an_impact_are_refused():
     run = ld.simulate(system, system.state(q={"z": 1.0}), (0, 2.1 * fall), progress=False)
     with pytest.raises(ld.LoopdynError, match="jumps at t ="):
         ld.linearize(system, run).floquet(2 * fall)
+
+
+def test_a_compliant_stop_keeps_its_stiffness_beside_a_rigid_one_that_presses():
+    """A wagon on a buffer and a part that rests on a stop: omega^2 = k/m of the wagon alone."""
+    m = ld.Mechanism("both", gravity=(0, -9.81, 0))
+    m.add_body("wagon", ld.Inertia.box(mass=2.0, size=(0.2, 0.1, 0.1), at=(0, 0, 0)))
+    m.add_joint("X", ld.Prismatic(axis=(1, 0, 0)), m.ground, "wagon", at=(0, 0, 0))
+    m.add_contact("buffer", ld.contacts.Stop(joint="X", upper=0.1, stiffness=3000))
+    m.add_motor("push", "X", force=60.0)
+    m.add_body("part", ld.Inertia.sphere(mass=1.0, radius=0.1))
+    m.add_joint("Y", ld.Prismatic(axis=(0, 1, 0)), m.ground, "part", at=(0, 0, 0))
+    m.add_contact("floor", ld.contacts.Stop(joint="Y", lower=0.0))
+    system = m.compile()
+    found = ld.linearize(system, system.state({"X": 0.1 + 60.0 / 3000.0}))
+    assert found.contacts == pytest.approx({"floor": 9.81})
+    assert np.abs(found.poles().imag).max() == pytest.approx(np.sqrt(3000.0 / 2.0), rel=1e-9)

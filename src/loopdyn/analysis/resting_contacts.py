@@ -17,7 +17,7 @@ from loopdyn.contacts.base import Side
 from loopdyn.errors import LoopdynError
 from loopdyn.loops.one_sided import PULLED, ContactState, Pressing
 from loopdyn.system.builder import build
-from loopdyn.system.sides import add_rows, all_closed, sides_of
+from loopdyn.system.sides import add_rows, all_closed, remove_rigid, sides_of
 from loopdyn.system.system import State, System
 from loopdyn.thresholds import AT_LIMIT
 
@@ -132,13 +132,13 @@ def _require_formulas(system: System, sides: Sequence[Side], parameters: Sequenc
 
 
 def _with_rows(system: System, sides: Sequence[Side]) -> System:
-    """System with the rows of sides and without contacts, of the same tree."""
+    """System with the rows of sides and without rigid contacts, of the same tree."""
     if not sides:
         return system
 
     def made() -> System:
         m = system.mechanism.model_copy(deep=True)
-        m.contacts.clear()
+        remove_rigid(m, sides_of(system))
         add_rows(m, sides)
         return build(m, list(system.topology.cuts), counted=system.counted).tolerating_as(system)
 
