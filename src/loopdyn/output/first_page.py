@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from loopdyn.output.drawing import COLOURS
 from loopdyn.output.plot.axes import TITLE
 from loopdyn.quantities.expressions import parsed, resolve_parameters
+from loopdyn.results.bearings import rms
 from loopdyn.results.run import Run
 from loopdyn.system.system import System
 
@@ -63,12 +64,13 @@ def worst_bearings(run: Run, cycle: Cycle | None) -> list[list[Any]]:
         size = np.linalg.norm(force, axis=1)
         unbounded = np.isnan(size)
         size[unbounded] = 0.0
-        last = size if cycle is None else size[cycle.first :]
+        first = 0 if cycle is None else cycle.first
+        last = size[first:]
         peaks = (
             [float(np.max(last))] if cycle is None else [float(np.max(size[: cycle.first + 1])), float(np.max(last))]
         )
         name = joint + ("" if known[:3].all() else " ?") + (", unbounded in a singular pose" if unbounded.any() else "")
-        rows.append((name, [*peaks, float(np.sqrt(np.mean(last**2)))]))
+        rows.append((name, [*peaks, rms(last, run.path.t[first:])]))
     return [[name, *values] for name, values in sorted(rows, key=lambda row: -max(row[1]))[:WORST]]
 
 
